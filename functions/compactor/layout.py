@@ -92,9 +92,8 @@ def scheme_copy_key(settings: Settings, sequence: int) -> tuple[str, str]:
 
 
 def probe_key(state: S3Uri, endpoint_url: str) -> tuple[str, str]:
-    """Return the key of the probe's findings about the state's bucket at this endpoint."""
-    asked = f"{endpoint_url}\0{state.bucket}".encode()
-    name = hashlib.blake2b(asked, digest_size=16).hexdigest()
+    """Return the key of the record of the probe of this endpoint."""
+    name = hashlib.blake2b(endpoint_url.encode(), digest_size=16).hexdigest()
     return state.bucket, f"{state.prefix}probes/{name}.json"
 
 

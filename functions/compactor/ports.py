@@ -4,16 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from operator import lt
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import msgspec
 
 from compactor.attributes import Attributes
-from compactor.conditions import StoreTraits
 from compactor.errors import IntegrityError
 from compactor.model import SourceObject, StoredPart
 from compactor.pieces import Body
+
+
+class Deletes(StrEnum):
+    """How a store can delete sources without losing content that was written since.
+
+    BATCH: by DeleteObjects with the ETag of each key. SINGLE: by DeleteObject with If-Match. NONE:
+    the store honours neither, so no source is deleted.
+    """
+
+    BATCH = "batch"
+    SINGLE = "single"
+    NONE = "none"
+
+
+class StoreTraits(msgspec.Struct, frozen=True):
+    """What a store can be relied on to do. The defaults are AWS.
+
+    Attributes:
+        copies: sources may be copied server-side; otherwise their bytes pass through the worker.
+        checks_crc32: an upload is not published if its bytes do not have the CRC32 sent with its
+            completion; otherwise each output is read back after it is published.
+        deletes: how sources are deleted.
+    """
+
+    copies: bool = True
+    checks_crc32: bool = True
+    deletes: Deletes = Deletes.BATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +195,7 @@ class ObjectStore(Protocol):
 
     @property
     def traits(self) -> StoreTraits:
-        """What this store can be relied on to do; by default what AWS does."""
+        """What this store can be relied on to do."""
         ...
 
     def with_traits(self, traits: StoreTraits) -> Self:

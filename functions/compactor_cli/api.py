@@ -17,7 +17,6 @@ from compactor.cleaning.clean_partition import Decision
 from compactor.clock import SystemClock, new_run_id
 from compactor.discovery.discover import Discovery
 from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed, TimeRanOut
-from compactor.probe.probe import recorded_traits
 from compactor.report.rendering import Shown
 from compactor.report.report import RunReport
 from compactor.report.skipped import hint_of
@@ -378,7 +377,6 @@ def clean_up(
     """
     settings = _settings(source, destination, {**fields, "clean_up": "delete"})
     store = open_store(endpoint_url, settings.state.bucket)
-    store = store.with_traits(recorded_traits(settings.state, store))
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     with heard_by(on_progress or _ignore):
         decisions = cleaning.decide()

@@ -19,11 +19,10 @@ from compactor.cleaning.clean_up_receipts import (
 )
 from compactor.cleaning.expiry import expire, find_expired
 from compactor.clock import NoDeadline
-from compactor.conditions import traits_of
 from compactor.errors import CompactorError
 from compactor.log.process_cache import SeenState
 from compactor.ports import Clock, ObjectStore
-from compactor.probe.probe import ensure_asked
+from compactor.probe.probe import traits_for
 from compactor.settings.settings import Settings
 from compactor_cli.console import progress
 
@@ -112,15 +111,17 @@ class Cleaning:
             return sum(len(batch) for batch in found)
 
     def ask_store(self) -> None:
-        """Probe how sources can be deleted safely; writes to the store at most once a day.
+        """Probe how sources can be deleted safely; on AWS, no request is made.
+
+        A recorded probe is not used: it may be that of a role that deletes nothing.
 
         Raises:
             InvalidInput: the store lacks conditions that clean-up requires.
             TransientStoreError: the store did not answer.
         """
         now = self._clock.now()
-        findings = ensure_asked(self._settings.state, self._store, now, deletes=True)
-        self._store = self._store.with_traits(traits_of(findings))
+        traits = traits_for(self._settings.state, self._store, now, remembered_seconds=0)
+        self._store = self._store.with_traits(traits)
 
     def act(self, decisions: Sequence[Decision]) -> Done:
         """Delete exactly the sources that were decided on, and expired state files.

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from compactor.conditions import is_aws
 from compactor.discovery.discover import Discovery
 from compactor.discovery.estimate import Standing, expected
 from compactor.encoding.output_encoding import packing_class, stored_bytes, target_bytes
@@ -24,7 +23,6 @@ from compactor.money import (
 )
 from compactor.ports import ObjectStore
 from compactor.prices import Prices, prices_for, prices_from
-from compactor.probe.probe import was_asked
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor_cli.console import print_line, print_table
 
@@ -133,14 +131,13 @@ def _output_bytes(groups: Sequence[ObjectGroup]) -> Iterator[int]:
 
 
 def standing_of(
-    settings: Settings, store: ObjectStore, now: float, new_logs: int, *, deployed: bool = True
+    settings: Settings, store: ObjectStore, new_logs: int, *, deployed: bool = True
 ) -> Standing:
-    """Return what a run would find of the state, with two reads.
+    """Return what a run would find of the state, with one read.
 
     Args:
         settings: of the run.
         store: where the state is.
-        now: UNIX seconds.
         new_logs: partitions with something to do that have no log yet.
         deployed: the run is on the state machine; otherwise on this machine.
 
@@ -148,11 +145,8 @@ def standing_of(
         InvalidInput: the state is that of another destination.
         IntegrityError: the marker of the state is damaged.
     """
-    deletes = settings.clean_up is CleanUpMode.DELETE
     return Standing(
         founded=read_identity(settings, store) is not None,
-        asked=was_asked(settings.state, store, now, deletes=deletes),
-        is_aws=is_aws(store.endpoint_url),
         new_logs=new_logs,
         deployed=deployed,
     )

@@ -38,7 +38,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     run = CleanUpRun(
         path=DueWork.from_dict(event["partition"]).path,
         settings=settings,
-        store=trusted_store(settings, context, deletes=True),
+        store=trusted_store(settings, context),
         clock=SystemClock(),
         deadline=WorkingTime(context, settings),
         run_id=event["run_id"],

@@ -29,7 +29,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=written.partitions)
     logger.info("planned clean-up", partitions=written.partitions)
     if settings.clean_up is CleanUpMode.DELETE:
-        store = trusted_store(settings, context, deletes=True)
+        store = trusted_store(settings, context)
         deadline = WorkingTime(context, settings)
         report_expiry(expire(settings, store, now, deadline, run_id=event["run_id"]))
     return {

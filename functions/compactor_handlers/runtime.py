@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.clock import SystemClock
-from compactor.conditions import StoreTraits
 from compactor.invocation import LambdaContext, LambdaDeadline, kept_store, logger, metrics
+from compactor.ports import StoreTraits
 from compactor.probe.probe import traits_for
 from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings
@@ -49,26 +49,20 @@ def store_for(settings: Settings, context: LambdaContext | None = None) -> S3Sto
     return store if context is None else store.within(LambdaDeadline(context))
 
 
-def trusted_store(settings: Settings, context: LambdaContext, *, deletes: bool = False) -> S3Store:
-    """Return the store of a worker, with the traits that the run's probe found.
-
-    Args:
-        settings: of the run.
-        context: of the invocation.
-        deletes: whether sources will be deleted through it.
-    """
+def trusted_store(settings: Settings, context: LambdaContext) -> S3Store:
+    """Return the store of a worker, with the traits that the run's probe found."""
     store = store_for(settings, context)
-    place = (store.endpoint_url, settings.state.uri, deletes)
+    place = (store.endpoint_url, settings.state.uri)
     now = SystemClock().now()
     at, traits = _known_traits.get(place, (0.0, store.traits))
     if not at <= now < at + _KNOWN_SECONDS:
-        traits = traits_for(settings.state, store, now, deletes=deletes)
+        traits = traits_for(settings.state, store, now)
         _known_traits[place] = now, traits
     return store.with_traits(traits)
 
 
 # Probe records that this process has read, and when (UNIX seconds): warm calls need no request.
-_known_traits: dict[tuple[str, str, bool], tuple[float, StoreTraits]] = {}
+_known_traits: dict[tuple[str, str], tuple[float, StoreTraits]] = {}
 _KNOWN_SECONDS = 600.0
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from compactor.clock import NoDeadline, SystemClock
-from compactor.conditions import StoreTraits
 from compactor.discovery.work_items import WorkItem
+from compactor.ports import StoreTraits
 from compactor.runs.event_listing import event_listing
 from compactor.runs.partition_receipts import Receipt
 from compactor.runs.partition_run import PartitionRun

@@ -11,7 +11,7 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from compactor.clock import SystemClock
-from compactor.conditions import StoreTraits
+from compactor.ports import StoreTraits
 from compactor.probe.probe import traits_for
 from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pyspark import SparkContext
 
-from compactor.conditions import StoreTraits
+from compactor.ports import StoreTraits
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 from compactor_spark.answers import Answer, AnswersParam, GroupTask

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from compactor.conditions import StoreTraits
 from compactor.log.encoding import encode_commit
 from compactor.outputs.group import draft_of
 from compactor.outputs.pending import PendingOutput
 from compactor.planning.dialects import Dialects
-from compactor.ports import ObjectStore
+from compactor.ports import ObjectStore, StoreTraits
 from compactor.process import memory as worker_process
 from compactor.runs.storing import store as store_group
 from compactor.s3.store import S3Store, make_client

@@ -110,7 +110,7 @@ class Lake:
         foretold = forecast(found.items, self.settings, store)
         looked = store.requests.snapshot()
         new = sum(one.is_new and bool(one.plan.groups) for one in foretold)
-        standing = standing_of(self.settings, store, time.time(), new, deployed=False)
+        standing = standing_of(self.settings, store, new, deployed=False)
         return expected([one.plan for one in foretold], self.settings, looked, standing)
 
     def decide(self) -> None:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Self, TypeVar
 
 from compactor.attributes import Attributes
-from compactor.conditions import StoreTraits
 from compactor.errors import SourceChanged, TransientStoreError
 from compactor.model import SourceObject, StoredPart
 from compactor.pieces import Body
@@ -21,6 +20,7 @@ from compactor.ports import (
     OpenUpload,
     RequestCounts,
     SourceBody,
+    StoreTraits,
 )
 from tests.support.memory_store import Call, Crashed, MemoryStore
 

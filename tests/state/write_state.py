@@ -34,7 +34,7 @@ from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, Format, Partition, QuarantineReason
 from compactor.outputs.publish import publish
 from compactor.planning.packing import make_group
-from compactor.probe.probe import ensure_asked
+from compactor.probe.probe import traits_for
 from compactor.report.report import RunIdentity, report
 from compactor.runs.partition_receipts import Counts
 from compactor.runs.run_partition import PartitionRun, record_partition
@@ -116,7 +116,7 @@ class Writer:
         self.runs.append(run_id)
         settings, store, now = self.settings, self.store, self.clock.now()
         found = discover(settings, store, now, committed=self._committed)
-        ensure_asked(settings.state, store, now, deletes=True)
+        traits_for(settings.state, store, now)
         write_work(found, settings, run_id, store)
         for item in found.items:
             work = PartitionRun(item.partition, settings, store, self.clock, NoDeadline(), run_id)

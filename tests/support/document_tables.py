@@ -16,7 +16,6 @@ from compactor.cleaning.clean_up_list import DueWork
 from compactor.cleaning.clean_up_receipts import CleanUpCounts, CleanUpReceipt, Undeleted
 from compactor.cleaning.clean_up_records import CleanUpRecord
 from compactor.cleaning.clean_up_report import CleanUpReport
-from compactor.conditions import Condition, Finding, Verdict
 from compactor.discovery.counting import Tally
 from compactor.discovery.discovery_pieces import Partitions, Piece
 from compactor.discovery.location_checks import NamedLevels
@@ -43,7 +42,8 @@ from compactor.model import (
 )
 from compactor.orchestration.reconcile_rounds import Round
 from compactor.planning.dialects import PinnedDialect
-from compactor.probe.probe_records import ProbeRecord
+from compactor.ports import Deletes, StoreTraits
+from compactor.probe.probe import ProbeRecord
 from compactor.readers.outcome import Outcome as ReadersOutcome
 from compactor.readers.outcome import Outcomes as ReadersOutcomes
 from compactor.readers.switch_records import ReadersMarker, SwitchRecord
@@ -110,7 +110,7 @@ OBJECTS: dict[str, Any] = {
     "RunHistory": RunHistory,
     "RunLine": RunLine,
     "ProbeRecord": ProbeRecord,
-    "Finding": Finding,
+    "StoreTraits": StoreTraits,
     "Discovery": DiscoveryLine,
     "Resting": Resting,
     "Partitions": Partitions,
@@ -189,8 +189,7 @@ VALUES: dict[str, type[enum.Enum]] = {
     "Compression": Compression,
     "QuarantineReason": QuarantineReason,
     "SkipReason": SkipReason,
-    "Condition": Condition,
-    "Verdict": Verdict,
+    "Deletes": Deletes,
 }
 _SIMPLE: dict[Any, str] = {
     msgspec_inspect.IntType: "int",

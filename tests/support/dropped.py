@@ -17,8 +17,8 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from compactor.conditions import Condition
 from tests.support.faults import Request
+from tests.support.server_differences import Condition
 
 _KEYS = Credentials("testing", "testing")
 _REGION = "us-east-1"
@@ -27,13 +27,10 @@ _HEADERS: Mapping[Condition, tuple[str, str]] = {
     Condition.PUBLISH: ("COMPLETE", "if-none-match"),
     Condition.READ: ("GET", "if-match"),
     Condition.WHOLE_CHECKSUM: ("COMPLETE", "x-amz-checksum-crc32"),
-    Condition.HEAD_CHECKSUM: ("HEAD", "x-amz-checksum-mode"),
-    Condition.COPY: ("COPY", "x-amz-copy-source-if-match"),
     Condition.DELETE_ONE: ("DELETE", "if-match"),
 }
 _ETAG = re.compile(rb"<ETag>[^<]*</ETag>")
 _SIGNED = ("authorization", "x-amz-date", "x-amz-content-sha256", "host")
-DROPPABLE = (*_HEADERS, Condition.DELETE_MANY)
 
 
 def without(

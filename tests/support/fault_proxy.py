@@ -23,9 +23,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from urllib.parse import urlsplit
 
-from compactor.conditions import Condition
 from tests.support.dropped import without
 from tests.support.faults import IN_ANSWER, REFUSALS, Fault, Request, Rule, flipped
+from tests.support.server_differences import Condition
 
 Act = Callable[[Request, Random], bool]
 """Does something to the machine when a request comes; False when it could not."""

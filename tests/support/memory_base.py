@@ -11,13 +11,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
-from compactor.conditions import Condition, StoreTraits
-from compactor.errors import IntegrityError, InvalidInput, ObjectArchived, UnreadableSource
+from compactor.errors import (
+    IntegrityError,
+    InvalidInput,
+    ObjectArchived,
+    SourceChanged,
+    UnreadableSource,
+)
 from compactor.model import QuarantineReason, SourceObject
-from compactor.ports import Clock
+from compactor.ports import Clock, StoreTraits
 from tests.support.memory_bucket import ARCHIVED, Bucket, Stored, stored
 from tests.support.memory_hooks import Call, Hooks
 from tests.support.memory_upload import MAX_PART_BYTES
+from tests.support.server_differences import Condition
 
 MIB = 1024 * 1024
 AWS_ENDPOINT = "https://s3.us-east-1.amazonaws.com"
@@ -192,12 +198,14 @@ class MemoryBase:
     def _pinned(self, source: SourceObject, condition: Condition = Condition.READ) -> Stored:
         """Return a source that this role may read, as it was listed if the condition is enforced.
 
-        If it is not enforced, a client that knows this compares the answer to a GET.
+        If it is not enforced, the client compares the ETag of the answer to a GET.
         """
         there = self._bucket(source.bucket)
-        compares = condition is Condition.READ and not self.traits.reads_if_match
-        if condition in self.ignores and not compares and source.key in there.objects:
-            source = there.objects[source.key].listed(source.bucket, source.key)
+        if condition in self.ignores and source.key in there.objects:
+            current = there.objects[source.key].listed(source.bucket, source.key)
+            if condition is Condition.READ and current.etag != source.etag:
+                raise SourceChanged(source.key, source.etag, current.etag)
+            source = current
         one = there.pinned(source)
         reason = self.unreadable.get((source.bucket, source.key))
         if reason is not None:

@@ -155,7 +155,7 @@ class Bucket:
         """Return the source if it is as listed, like a request with If-Match."""
         one = self.objects.get(source.key)
         if one is None or one.etag != source.etag:
-            found = one.etag if one else "gone"
+            found = "another ETag" if one else "gone"
             raise SourceChanged(source.key, source.etag, found, gone=one is None)
         readable = one.storage_class not in ARCHIVED or one.restored_until
         assert readable, f"InvalidObjectState: {source.key}"

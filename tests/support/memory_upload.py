@@ -37,7 +37,6 @@ class Upload:
     max_part_bytes: int = MAX_PART_BYTES
     metadata: Mapping[str, str] = field(default_factory=dict)
     attributes: Attributes | None = None
-    copied: bool = False
     parts: dict[int, _Part] = field(default_factory=dict)
 
     def add(self, number: int, body: bytes) -> StoredPart:

@@ -3,9 +3,8 @@
     with real_server("versitygw") as server:
         client = make_client(server.endpoint_url)
 
-versitygw is a gateway that stores objects in files, and keeps most of S3's promises. ministack
-emulates AWS; it keeps those that versitygw lacks, but cannot publish our uploads. The complete list
-is in :mod:`tests.support.server_differences`.
+versitygw is a gateway that stores objects in files, and keeps most of S3's promises. The others are
+in :mod:`tests.support.server_differences`.
 """
 
 from __future__ import annotations
@@ -71,20 +70,7 @@ def _versitygw(directory: Path, port: int) -> _Start:
     return _Start([program, *listen, "posix", *places], keys)
 
 
-def _ministack(directory: Path, port: int) -> _Start:
-    python = str(server_builds.ministack())
-    environment = {
-        "BIND_HOST": _HOST,
-        "GATEWAY_PORT": str(port),
-        "SERVICES": "s3",
-        "LOG_LEVEL": "WARNING",
-        "S3_DATA_DIR": str(directory),
-    }
-    return _Start([python, "-m", "ministack"], environment)
-
-
 _STARTS: Mapping[str, Callable[[Path, int], _Start]] = {
-    "ministack": _ministack,
     "versitygw": _versitygw,
 }
 REAL_SERVERS = tuple(_STARTS)

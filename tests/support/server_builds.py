@@ -84,15 +84,6 @@ def debian_base() -> Path:
     return _built(f"debian-{release}", build) / "base.tar"
 
 
-def ministack() -> Path:
-    """Return a Python with the package, in its own environment because dependencies conflict.
-
-    Raises:
-        Unavailable: the package index cannot be reached.
-    """
-    return _python_with("ministack") / "bin" / "python"
-
-
 def dynamodb_local() -> Path:
     """Return the directory of its jars, which AWS publishes for tests.
 
@@ -259,7 +250,6 @@ def _digest(text: str) -> str:
 def main(names: list[str]) -> int:
     """Build these, or all of them; return 0 even if one is unavailable here, which is reported."""
     wanted: list[tuple[Callable[[], object], str]] = [
-        (ministack, "ministack, a server for the tests"),
         (versitygw, "versitygw, a server for the tests"),
         (helm, "helm, which renders the chart"),
         (debian_base, "debian_base, below the image"),

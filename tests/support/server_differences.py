@@ -2,20 +2,14 @@
 
 The contract suite runs every case on every server. A case listed here must fail on its server in
 the listed way; otherwise the test run fails, so the table stays true.
-
-    python -m tests.support.server_differences      writes it into docs/stores.md
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
-from compactor_cli.markers import replace_between
-
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "stores.md"
-SERVERS = ("moto", "ministack", "versitygw")
+SERVERS = ("moto", "versitygw")
 
 
 class Condition(StrEnum):
@@ -139,57 +133,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         ("Failed", "TransientStoreError"),
     ),
     Difference(
-        "ministack",
-        Condition.WHOLE_CHECKSUM,
-        "every full-object CRC32 is refused, so that no upload with one can be published",
-        (
-            "test_an_upload_cannot_be_seen_before_it_is_completed",
-            "test_the_head_of_an_output_has_the_checksum_of_the_whole",
-            "test_a_part_may_be_a_view_of_memory",
-            "test_completing_twice_leaves_one_output",
-            "test_open_uploads_are_listed_until_they_are_completed_or_aborted",
-            "test_aborting_a_published_output_leaves_it",
-            "test_a_published_output_is_not_overwritten_by_a_put_that_asks_for_absence",
-            "test_a_wrong_checksum_keeps_the_output_from_being_published",
-        ),
-        ("IntegrityError",),
-    ),
-    Difference(
-        "ministack",
-        Condition.RACE,
-        "PutObject yes; the other cannot be seen, for no upload is published",
-        ("test_of_many_uploads_for_one_key_concurrently_exactly_one_is_published",),
-        ("AssertionError",),
-    ),
-    Difference(
-        "ministack",
-        Condition.PARTS,
-        "cannot be seen, for no upload is published; asked without a CRC32 it takes them all",
-        (
-            "test_parts_out_of_order_are_refused",
-            "test_a_part_before_the_last_has_at_least_five_mebibytes",
-            "test_an_upload_of_no_parts_is_refused",
-            "test_a_part_that_was_not_stored_is_refused",
-            "test_a_part_that_was_stored_again_is_no_longer_the_first",
-            "test_a_part_that_is_not_listed_is_left_out",
-        ),
-        ("IntegrityError",),
-    ),
-    Difference(
-        "ministack",
-        Condition.COPIED_CHECKSUM,
-        "none is kept",
-        ("test_copied_and_uploaded_parts_make_one_output_with_one_checksum",),
-        ("AssertionError",),
-    ),
-    Difference(
-        "ministack",
-        Condition.KEYS,
-        _NO_CONTROLS,
-        (_LONG, _OUTPUT),
-        ("Failed", "TransientStoreError", "IntegrityError", "InvalidInput"),
-    ),
-    Difference(
         "versitygw",
         Condition.COPIED_CHECKSUM,
         "a copied range gets that of its whole source",
@@ -234,34 +177,3 @@ DIFFERENCES: tuple[Difference, ...] = (
 def strict(server: str) -> frozenset[Condition]:
     """Return the conditions that this server keeps like S3."""
     return frozenset(Condition) - {one.condition for one in DIFFERENCES if one.server == server}
-
-
-def table() -> str:
-    """Return the table for docs/stores.md, in Markdown."""
-    lines = [
-        "| What S3 does | in memory | " + " | ".join(SERVERS) + " |",
-        "|---" * (len(SERVERS) + 2) + "|",
-        *(
-            f"| {condition} | yes | " + " | ".join(_cell(one, condition) for one in SERVERS) + " |"
-            for condition in Condition
-        ),
-    ]
-    return "\n" + "\n".join(lines) + "\n"
-
-
-def _cell(server: str, condition: Condition) -> str:
-    asked = (server, condition)
-    return "; ".join(d.instead for d in DIFFERENCES if (d.server, d.condition) == asked) or "yes"
-
-
-def filled(text: str) -> str:
-    """Return the page with the current table.
-
-    Raises:
-        ValueError: the page has no markers for it.
-    """
-    return replace_between(text, "<!-- servers -->", "<!-- /servers -->", table())
-
-
-if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

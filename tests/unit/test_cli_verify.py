@@ -12,7 +12,7 @@ from compactor.errors import InvalidInput
 from compactor.model import QuarantineReason
 from compactor_cli import commands as cli
 from compactor_cli.commands import verify
-from tests.support.cleaning import DAY, forget_checksums, other_parts, rewrite
+from tests.support.cleaning import DAY, rewrite
 from tests.support.cleaning import commits as commits_of
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call
@@ -152,18 +152,3 @@ def test_the_head_of_an_archived_output_is_proof_where_it_has_a_checksum(world: 
     made.clock.advance(8 * DAY)
     receipt = made.clean_up()
     assert (receipt.counts.deleted, receipt.unsafe) == (OUTPUTS, [])
-
-
-def test_an_archived_output_that_its_head_does_not_prove_keeps_its_sources(world: World) -> None:
-    made = World(clean_up="delete", retention_days=7)
-    made.store, made.clock = world.store, world.clock
-    for commit in commits_of(world):
-        assert commit.output is not None
-        archive(world, commit.output.key)
-        rewrite(world, commit, output=replace(commit.output, parts=other_parts(commit)))
-    forget_checksums(world)
-    made.clock.advance(8 * DAY)
-    receipt = made.clean_up()
-    assert receipt.counts.deleted == 0
-    assert len(receipt.unsafe) == OUTPUTS
-    assert all("DEEP_ARCHIVE" in line and "its sources stay" in line for line in receipt.unsafe)

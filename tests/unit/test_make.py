@@ -90,7 +90,7 @@ def test_nothing_that_make_test_runs_is_silent(arguments: str) -> None:
 def test_a_server_that_is_not_to_be_had_is_reported_with_what_follows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def ministack() -> Path:
+    def versitygw() -> Path:
         raise server_builds.Unavailable("no package index")
 
     def there() -> Path:
@@ -100,16 +100,16 @@ def test_a_server_that_is_not_to_be_had_is_reported_with_what_follows(
         return ()
 
     monkeypatch.delenv("BESIDE", raising=False)
-    monkeypatch.setattr(server_builds, "ministack", ministack)
-    for name in ("versitygw", "helm", "debian_base", "dynamodb_local", "trino"):
+    monkeypatch.setattr(server_builds, "versitygw", versitygw)
+    for name in ("helm", "debian_base", "dynamodb_local", "trino"):
         monkeypatch.setattr(server_builds, name, there)
     monkeypatch.setattr(server_builds, "table_jars", table_jars)
     assert server_builds.main([]) == 0
     first, *others = capsys.readouterr().out.splitlines()
-    assert first.startswith("ministack, a server for the tests (")
+    assert first.startswith("versitygw, a server for the tests (")
     assert first.endswith(" ... not to be had, so its tests are skipped: no package index")
-    assert [one.rpartition(" ... ")[2] for one in others] == ["0 s"] * 6
-    assert others[4].startswith("table_jars, what Spark needs for tables in the tests (")
+    assert [one.rpartition(" ... ")[2] for one in others] == ["0 s"] * 5
+    assert others[3].startswith("table_jars, what Spark needs for tables in the tests (")
 
     monkeypatch.setenv("BESIDE", "1")
     assert server_builds.main([]) == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -293,15 +292,6 @@ def test_no_read_begins_once_the_invocation_ends(s3: ScriptedS3, store: S3Store)
     with pytest.raises(TransientStoreError, match="the invocation ends"):
         list(store.within(Over()).read_sources(sources(30)))
     assert s3.asked == []
-
-
-def test_a_store_that_does_not_honour_if_match_is_asked_one_by_one(s3: ScriptedS3) -> None:
-    store = store_on(s3)
-    store = store.with_traits(replace(store.traits, reads_if_match=False))
-    bodies = store.read_sources(sources(40))
-    next(bodies)
-    assert "read_0" in readers()
-    bodies.close()  # type: ignore[attr-defined] # a generator behind the Iterator
 
 
 def test_a_permit_that_is_not_there_is_not_waited_for() -> None:

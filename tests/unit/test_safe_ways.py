@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from compactor.conditions import Condition, StoreTraits
-from compactor.errors import IntegrityError, SourceChanged
+from compactor.errors import IntegrityError
 from compactor.limits import WorkerLimits
 from compactor.outputs.verify import check_commit
-from tests.support.cleaning import DAY, commits, left, old_world
+from compactor.ports import Deletes, StoreTraits
+from compactor.s3.deletes import NO_SAFE_DELETE
+from tests.support.cleaning import commits, left, old_world
 from tests.support.memory_store import Call
+from tests.support.server_differences import Condition
 from tests.support.world import World
 
 TARGET = 5 * 1024 * 1024
-NO_COPIES = StoreTraits(copies=False, knows_copied_crc32=False)
+NO_COPIES = StoreTraits(copies=False)
 
 
 def lines(size: int, letter: bytes) -> bytes:
@@ -88,53 +88,11 @@ def test_a_source_that_changes_while_it_passes_through_is_planned_again() -> Non
     assert world.store.unfinished_uploads("lake") == {}
 
 
-def published_before(world: World) -> None:
-    """By a version that did not look at it, at a store that tells nothing of parts."""
-    world.run()
-    bucket = world.store._buckets["lake"]
-    (key,) = (key for key in bucket.objects if key.startswith("compacted/"))
-    one = bucket.objects[key]
-    bucket.objects[key] = replace(one, crc32=(one.crc32 or 0) ^ 1)
-
-
-def test_verify_notices_a_stored_checksum_that_contradicts_the_bytes() -> None:
-    world = copied_world()
-    published_before(world)
-    (commit,) = commits(world)
-    with pytest.raises(IntegrityError, match="the store keeps CRC32"):
-        check_commit(commit, world.store)
-
-
-def test_clean_up_keeps_the_sources_of_an_output_that_readers_refuse() -> None:
-    world = copied_world()
-    published_before(world)
-    take(world, NO_COPIES)
-    world.clock.advance(8 * DAY)
-    receipt = world.clean_up()
-    assert left(world) == ["1.log"]
-    (line,) = receipt.unsafe
-    assert "readers that compare them refuse it" in line
-
-
-def test_clean_up_of_a_sound_output_with_copies_reads_it_only_where_checksums_are_not_trusted() -> (
-    None
-):
-    for traits, reads in ((StoreTraits(), 0), (NO_COPIES, 1)):
-        world = copied_world()
-        world.run()
-        take(world, traits)
-        world.clock.advance(8 * DAY)
-        before = world.store.count("open")
-        assert world.clean_up().unsafe == []
-        assert left(world) == []
-        assert world.store.count("open") - before == reads
-
-
 def test_a_store_that_publishes_wrong_bytes_is_found_out_by_reading_them_back() -> None:
     world = World()
     world.add("a.json", '{{"id": "{}"}}')
     world.store.ignores = {Condition.WHOLE_CHECKSUM}
-    take(world, StoreTraits(refuses_wrong_crc32=False))
+    take(world, StoreTraits(checks_crc32=False))
     world.run()
     before = world.store.count("open")
 
@@ -153,41 +111,24 @@ def test_a_store_that_publishes_wrong_bytes_is_found_out_by_reading_them_back() 
     assert before == 1
 
 
-def test_a_source_that_changed_is_not_read_by_comparing_the_answer() -> None:
-    world = World()
-    world.put("a.log", b"as listed\n")
-    (page,) = world.store.list_objects("source", "")
-    world.put("a.log", b"as it is.\n")
-    world.store.ignores = {Condition.READ}
-    (body,) = world.store.read_sources(page)
-    assert body.content == b"as it is.\n"
-    take(world, StoreTraits(reads_if_match=False))
-    (body,) = world.store.read_sources(page)
-    assert isinstance(body.error, SourceChanged)
-
-
-@pytest.mark.parametrize(
-    ("ignored", "traits"),
-    [
-        ({Condition.DELETE_MANY}, StoreTraits(deletes_many=False)),
-        (
-            {Condition.DELETE_MANY, Condition.DELETE_ONE},
-            StoreTraits(deletes_many=False, deletes_one=False),
-        ),
-    ],
-)
-def test_content_written_after_the_commit_is_not_deleted(
-    ignored: set[Condition], traits: StoreTraits
-) -> None:
+def test_content_written_after_the_commit_is_not_deleted_one_by_one() -> None:
     world = old_world()
     world.put("a.json", b'{"id": "written after"}\n')
-    world.store.ignores = ignored
-    take(world, traits)
+    world.store.ignores = {Condition.DELETE_MANY}
+    take(world, StoreTraits(deletes=Deletes.SINGLE))
     receipt = world.clean_up()
     assert left(world) == ["a.json"]
     assert (receipt.counts.deleted, receipt.counts.changed) == (1, 1)
-    races = [line for line in receipt.warnings if "HEAD is compared" in line]
-    assert len(races) == (not traits.deletes_one)
+
+
+def test_without_any_conditional_delete_clean_up_keeps_the_sources_and_says_why() -> None:
+    world = old_world()
+    world.store.ignores = {Condition.DELETE_MANY, Condition.DELETE_ONE}
+    take(world, StoreTraits(deletes=Deletes.NONE))
+    receipt = world.clean_up()
+    assert left(world) == ["a.json", "b.json"]
+    assert {one.reason for one in receipt.refusals} == {NO_SAFE_DELETE}
+    assert receipt.counts.deleted == 0
 
 
 def test_too_large_a_source_for_this_way_is_left_alone() -> None:

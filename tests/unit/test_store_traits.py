@@ -1,62 +1,16 @@
-"""What is sent, and compared, where a store does not honour a condition."""
+"""What is sent to stores that are not AWS, and checksums of parts."""
 
 from __future__ import annotations
 
 import zlib
 
-import pytest
-
-from compactor.conditions import StoreTraits
 from compactor.encoding.checksums import parts_crc32
-from compactor.errors import SourceChanged
-from compactor.model import SourceObject, StoredPart
-from tests.support.s3_requests import ETAG, MIB, SOURCE, only, sources, store_on
+from compactor.model import StoredPart
+from compactor.ports import Deletes, StoreTraits
+from tests.support.s3_requests import SOURCE, sources, store_on
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal
 
-READ_BY_COMPARING = StoreTraits(reads_if_match=False)
-SINGLY = StoreTraits(deletes_many=False)
-BY_HEAD = StoreTraits(deletes_many=False, deletes_one=False)
-DATE = {"Last-Modified": "Fri, 02 Jan 2026 00:00:00 GMT"}
-
-
-@pytest.mark.parametrize("direct", [False, True])
-@pytest.mark.parametrize("etag", [f'"{ETAG}"', f'W/"{ETAG}"'])
-def test_an_answer_with_the_listed_etag_is_taken_without_a_condition(
-    s3: ScriptedS3, etag: str, *, direct: bool
-) -> None:
-    s3.always(Answer(200, b"hello", {"ETag": etag, **DATE}))
-    store = store_on(s3.url, direct=direct).with_traits(READ_BY_COMPARING)
-    assert only(store.read_sources([SOURCE])).content == b"hello"
-    assert "if-match" not in s3.last.headers
-
-
-@pytest.mark.parametrize("direct", [False, True])
-@pytest.mark.parametrize("headers", [{"ETag": '"another"'}, {}])
-def test_an_answer_with_another_etag_or_none_is_a_source_that_changed(
-    s3: ScriptedS3, headers: dict[str, str], *, direct: bool
-) -> None:
-    s3.always(Answer(200, b"hello", {**headers, **DATE}))
-    store = store_on(s3.url, direct=direct).with_traits(READ_BY_COMPARING)
-    assert isinstance(only(store.read_sources([SOURCE])).error, SourceChanged)
-
-
-def test_every_range_of_a_large_source_is_compared(s3: ScriptedS3) -> None:
-    size = 17 * MIB
-
-    def answer(asked: Asked) -> Answer:
-        if asked.method == "HEAD":
-            return Answer(200, b"", {"ETag": f'"{ETAG}"', **DATE})
-        first, last = map(int, asked.headers["range"].removeprefix("bytes=").split("-"))
-        etag = ETAG if first < 8 * MIB else "another"
-        told = {"ETag": f'"{etag}"', "Content-Range": f"bytes {first}-{last}/{size}", **DATE}
-        return Answer(206, bytes(last + 1 - first), told)
-
-    s3.answer = answer
-    store = store_on(s3.url).with_traits(READ_BY_COMPARING)
-    body = only(store.read_sources([SourceObject("bucket", "k", ETAG, size, 0.0)]))
-    assert body.chunks is not None
-    with pytest.raises(SourceChanged):
-        b"".join(body.chunks())
+SINGLY = StoreTraits(deletes=Deletes.SINGLE)
 
 
 def test_sources_are_deleted_one_by_one_each_with_its_etag(s3: ScriptedS3) -> None:
@@ -81,21 +35,20 @@ def test_markers_and_refusals_of_single_deletes_are_added_up(s3: ScriptedS3) -> 
     assert [one.key for one in deletion.refused] == ["locked"]
 
 
-def test_what_head_shows_to_be_another_object_is_not_deleted(s3: ScriptedS3) -> None:
-    def answer(asked: Asked) -> Answer:
-        key = asked.path.rpartition("/")[2]
-        if asked.method == "HEAD" and key == "gone":
-            return Answer(404)
-        etag = "another" if key == "changed" else f"etag-of-{key}"
-        return Answer(200 if asked.method == "HEAD" else 204, b"", {"ETag": f'"{etag}"', **DATE})
+def test_a_store_without_conditional_deletes_keeps_every_source(s3: ScriptedS3) -> None:
+    store = store_on(s3.url).with_traits(StoreTraits(deletes=Deletes.NONE))
+    refused = store.delete_sources(sources("a", "b")).refused
+    assert [one.key for one in refused] == ["a", "b"]
+    assert all("no source is deleted" in one.reason and not one.final for one in refused)
+    assert s3.asked == []
 
-    s3.answer = answer
-    store = store_on(s3.url).with_traits(BY_HEAD)
-    (refused,) = store.delete_sources(sources("same", "changed", "gone")).refused
-    assert (refused.key, refused.final) == ("changed", True)
-    deleted = [asked.path for asked in s3.asked if asked.method == "DELETE"]
-    assert deleted == ["/bucket/same"]
-    assert store.requests.snapshot()["HEAD"] == len(s3.asked) - 1
+
+def test_each_part_is_completed_with_its_checksum(s3: ScriptedS3) -> None:
+    s3.always(Answer(body=b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"))
+    parts = [StoredPart(1, "e", 3, 42), StoredPart(2, "f", 3)]
+    store_on(s3.url).complete_upload("lake", "out", "id", parts, crc32=7)
+    assert s3.last.body.count(b"<ChecksumCRC32>AAAAKg==</ChecksumCRC32>") == 1
+    assert s3.last.body.count(b"<ChecksumCRC32>") == 1
 
 
 def test_the_traits_of_a_store_are_its_own() -> None:

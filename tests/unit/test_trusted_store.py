@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from compactor.conditions import Condition
 from compactor.errors import InvalidInput
 from compactor.orchestration.discovery_step import asked_store
 from compactor_handlers import runtime
 from tests.support.examples import NOW, settings
 from tests.support.memory_store import ManualClock, MemoryStore
+from tests.support.server_differences import Condition
 
 CONTEXT: Any = SimpleNamespace(get_remaining_time_in_millis=lambda: 900_000)
 
@@ -35,11 +35,11 @@ def store(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_what_discovery_found_is_what_workers_do(store: Any) -> None:
-    store.ignores = {Condition.COPY}
-    asked, warnings = asked_store(settings(), store, NOW)
-    assert not asked.traits.copies
-    assert warnings == ()
-    assert not runtime.trusted_store(settings(), CONTEXT).traits.copies
+    store.ignores = {Condition.WHOLE_CHECKSUM}
+    asked, (warning,) = asked_store(settings(), store, NOW)
+    assert not asked.traits.checks_crc32
+    assert "read back" in warning
+    assert not runtime.trusted_store(settings(), CONTEXT).traits.checks_crc32
 
 
 def test_a_process_reads_the_record_once_in_ten_minutes(store: Any, clock: ManualClock) -> None:
@@ -51,15 +51,6 @@ def test_a_process_reads_the_record_once_in_ten_minutes(store: Any, clock: Manua
     clock.advance(601)
     runtime.trusted_store(settings(), CONTEXT)
     assert store.count("get", prefix="_compactor/compacted/probes/") >= 2
-
-
-def test_who_deletes_asks_for_deletes_where_its_run_did_not(store: Any) -> None:
-    asked_store(settings(), store, NOW)
-    store.ignores = {Condition.DELETE_MANY}
-    kept = runtime.trusted_store(settings(), CONTEXT)
-    assert kept.traits.deletes_many
-    # The record of a run that keeps its sources says nothing of deletes.
-    assert not runtime.trusted_store(settings(), CONTEXT, deletes=True).traits.deletes_many
 
 
 def test_a_store_that_ends_runs_blames_the_endpoint(store: Any) -> None:
@@ -78,5 +69,5 @@ def test_a_state_that_may_not_be_written_blames_its_uri(store: Any) -> None:
 
 def test_on_aws_a_worker_asks_for_nothing(store: Any) -> None:
     store.endpoint_url = "https://s3.eu-central-1.amazonaws.com"
-    runtime.trusted_store(settings(), CONTEXT, deletes=True)
+    runtime.trusted_store(settings(), CONTEXT)
     assert store.calls == []

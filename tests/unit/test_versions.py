@@ -16,7 +16,7 @@ from compactor.decoding import numbered, require_version
 from compactor.discovery.work_items import WorkItem
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.schemes import check_scheme
-from compactor.probe import probe_records
+from compactor.probe.probe import traits_for
 from compactor.report.report import RunIdentity, report
 from compactor_cli.commands import ls, main
 from compactor_cli.deployed.reports import report_below
@@ -156,16 +156,19 @@ def test_fields_of_a_runs_input_and_of_its_work_are_refused_where_they_are_not_k
         of_spark(stored)
 
 
-def test_the_memory_of_a_store_in_another_version_is_no_memory(stored: StoredState) -> None:
+def test_a_probe_record_in_another_version_is_not_used(stored: StoredState) -> None:
     (key,) = stored.store.contents("lake", f"{STATE}probes/")
-    known = probe_records.read(stored.settings.state, stored.store)
-    assert known is not None
-    memory = Document(key.removeprefix(STATE), lambda _: None)
-    memory.change(stored, some_day=1)
-    assert probe_records.read(stored.settings.state, stored.store) == known
-    memory.change(stored, version=2)
-    assert probe_records.read(stored.settings.state, stored.store) is None
-    probe_records.write(known, stored.settings.state, stored.store)
+    record = Document(key.removeprefix(STATE), lambda _: None)
+
+    def requests() -> int:
+        before = len(stored.store.calls)
+        traits_for(stored.settings.state, stored.store, 0.0)
+        return len(stored.store.calls) - before
+
+    record.change(stored, some_day=1)
+    assert requests() == 1
+    record.change(stored, version=2)
+    assert requests() > 1
     assert json.loads(stored.store.get("lake", key))["version"] == 1
 
 

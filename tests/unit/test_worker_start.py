@@ -32,7 +32,6 @@ NOT_NEEDED = [
     "compactor.cleaning",
     "compactor.discovery.discover",
     "compactor_tables",
-    "compactor.probe.questions",
     "compactor.report",
     "compactor.scanning",
     "compactor.orchestration",

@@ -24,7 +24,6 @@ from compactor.cleaning.due import (
     with_table,
 )
 from compactor.cleaning.orphans import find_orphans
-from compactor.conditions import RACING_DELETES
 from compactor.errors import CompactorError, IntegrityError
 from compactor.log.log_reader import StoredLog
 from compactor.ports import OpenUpload
@@ -34,12 +33,11 @@ __all__ = ["CleanUpRun", "Decision", "Due", "clean_up", "decide", "record_clean_
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One commit whose sources may be deleted; ``etag`` is that of its proven output."""
+    """One commit whose sources may be deleted."""
 
     sequence: int
     sources: int
     bytes: int
-    etag: str
 
 
 @dataclass(slots=True)
@@ -66,9 +64,9 @@ class Decision:
     error: str = ""
 
     @property
-    def only(self) -> dict[int, str]:
+    def only(self) -> frozenset[int]:
         """The ``only`` argument that limits a :class:`CleanUpRun` to these commits."""
-        return {one.sequence: one.etag for one in self.due}
+        return frozenset(one.sequence for one in self.due)
 
 
 def decide(run: CleanUpRun) -> Decision:
@@ -87,8 +85,6 @@ def decide(run: CleanUpRun) -> Decision:
             if examined is not None:
                 _add(decision, examined)
             run.on_entry()
-        if any(one.sources for one in decision.due) and not run.store.traits.deletes_one:
-            decision.warnings.append(RACING_DELETES)
         _count_orphans(decision, run, log, entries)
     except IntegrityError as error:
         decision.error = str(error)
@@ -108,7 +104,7 @@ def _add(decision: Decision, examined: Examined) -> None:
     else:
         # Due even without sources: that nothing is left to delete must still be recorded.
         sequence, count = examined.commit.sequence, len(examined.sources)
-        decision.due.append(Due(sequence, count, examined.bytes, examined.etag))
+        decision.due.append(Due(sequence, count, examined.bytes))
         if count and cleanup.is_cloudtrail(examined.commit) and not decision.warnings:
             decision.warnings.append(CLOUDTRAIL_WARNING)
 
@@ -198,8 +194,6 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
     commit = found.commit
     if found.sources and cleanup.is_cloudtrail(commit):
         receipt.warn(CLOUDTRAIL_WARNING)
-    if found.sources and not run.store.traits.deletes_one:
-        receipt.warn(RACING_DELETES)
     deleted = cleanup.delete(found.sources, run.store) if found.sources else Deleted()
     _count(receipt, deleted)
     # The commit may also name another source's objects, whose fate is unknown here.

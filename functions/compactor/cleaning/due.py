@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ class CleanUpRun:
 
     Attributes:
         path: path of the partition.
-        only: if given, only these entries are touched: ETag of the proven output by sequence.
+        only: if given, the sequence numbers of the only entries that are touched.
         reserve_seconds: no further commit is begun with less than this left, or less than the
             longest one took; every call begins at least one.
         on_entry: called after each processed entry.
@@ -62,7 +62,7 @@ class CleanUpRun:
     clock: Clock
     deadline: Deadline
     run_id: str
-    only: Mapping[int, str] | None = None
+    only: Container[int] | None = None
     reserve_seconds: float = 30.0
     on_entry: Callable[[], None] = lambda: None
     open_catalog: OpenCatalog = open_catalog
@@ -127,7 +127,6 @@ class Examined:
 
     Attributes:
         sources: what may be deleted; empty for an entry that names no sources, or is void.
-        etag: ETag of the proven output, or empty.
         fault: why its sources must stay, in one line; empty if they need not.
         elsewhere: all its sources lie in another source, whose own clean-up may delete them.
         waits: why query engines may still read its sources; empty if they cannot.
@@ -135,7 +134,6 @@ class Examined:
 
     commit: Commit
     sources: tuple[SourceObject, ...] = ()
-    etag: str = ""
     fault: str = ""
     elsewhere: bool = False
     waits: str = ""
@@ -287,7 +285,7 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
     # A run may have published the output after the log was listed and before this HEAD.
     if head is not None and not cleanup.has_passed(_noted_at(run, entry), run.settings, at):
         return None
-    return replace(found, etag="" if head is None else head.etag)
+    return found
 
 
 def _noted_at(run: CleanUpRun, entry: Entry) -> float:
@@ -337,8 +335,7 @@ def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None)
     if table is not None and is_in:
         table.require_rows(output, stands=head is not None)
     if head is not None:
-        proven = run.only.get(commit.sequence, "") if run.only is not None else ""
-        return proof.prove(commit, output, head, run.store, proven)
+        return proof.prove(output, head, run.store)
     if is_in:
         return proof.prove_account(output, run.store)
     if table is None or not table.releases(commit):

@@ -38,7 +38,7 @@ _BESIDE_SECONDS, _BESIDE_CALLS = 4.0, 2
 # A driver and an executor of 4 vCPUs and 16 GB each, which take a minute and a half to start.
 _SPARK_VCPUS, _GB_PER_VCPU, _SPARK_START_SECONDS = 8, 4, 90.0
 
-_RUN = Counter(GET=6, HEAD=1, PUT=7)
+_RUN = Counter(GET=5, HEAD=1, PUT=7)
 _PARTITION = Counter(LIST=1, PUT=2)
 _WORKED_ON = Counter(LIST=1, GET=1, PUT=1)
 # Begin and end of an upload, commit and witness. Parts are counted separately.
@@ -49,9 +49,6 @@ _FOUNDED = Counter(LIST=3, PUT=2)
 _UNFOUNDED_REST = Counter(GET=1)
 # A worker that finds no log for a partition checks, once, that it did not get lost.
 _NEW_LOG = Counter(GET=1, LIST=1)
-# The probe, once a day: on AWS it writes the record twice; elsewhere it tries every condition.
-_ASKED_AWS = Counter(PUT=2)
-_ASKED = Counter(GET=5, HEAD=8, LIST=3, PUT=16)
 # The report of a deployed run reads each receipt; a local run has them in memory.
 _DEPLOYED_PARTITION = Counter(GET=1)
 
@@ -61,16 +58,12 @@ class Standing(msgspec.Struct, frozen=True):
 
     Attributes:
         founded: something was committed to this destination before.
-        asked: the store was probed within the last day.
-        is_aws: the store is AWS.
         new_logs: number of partitions with something to do that have no log yet.
         deployed: the state machine executes the run, with Lambda functions of ``worker_mb``.
         worker_mb: memory of these functions, in MB.
     """
 
     founded: bool = True
-    asked: bool = True
-    is_aws: bool = True
     new_logs: int = 0
     deployed: bool = True
     worker_mb: int = USUAL_WORKER_MB
@@ -94,8 +87,6 @@ def expected(
     """
     requests = Counter({name: count for name, count in looked.items() if "bytes" not in name})
     requests += _RUN
-    if not standing.asked:
-        requests += _ASKED_AWS if standing.is_aws else _ASKED
     for plan in plans:
         requests += _of_partition(plan, settings, standing)
     if not standing.founded and any(plan.groups for plan in plans):

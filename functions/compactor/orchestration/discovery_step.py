@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from compactor.clock import NoDeadline
-from compactor.conditions import traits_of, warnings_of
 from compactor.discovery.discover import count_known
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.rejected import with_rejected
@@ -26,13 +25,19 @@ from compactor.log.log import CommitLog
 from compactor.model import Partition
 from compactor.planning.dialects import Dialects
 from compactor.ports import Deadline, ObjectStore
-from compactor.probe.probe import ensure_asked
+from compactor.probe.probe import REMEMBERED_SECONDS, traits_for
 from compactor.registry.streams import identity_of
 from compactor.runs.event_listing import RegistryAt, open_pending, registry_at
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 from compactor.sinks.merged_tables import lags
 
 _Store = TypeVar("_Store", bound=ObjectStore)
+
+
+_READ_BACK = (
+    "this store does not check the CRC32 of an upload: each output is read back and compared after"
+    " it is published, and can be read until then"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +178,10 @@ def asked_store(settings: Settings, store: _Store, now: float) -> tuple[_Store, 
     Raises:
         InvalidInput: the store does not give the guarantees that the run needs.
     """
-    deletes = settings.clean_up is CleanUpMode.DELETE
     with blaming("s3_state_uri", settings):
-        findings = ensure_asked(settings.state, store, now, deletes=deletes)
-    return store.with_traits(traits_of(findings)), warnings_of(findings)
+        traits = traits_for(settings.state, store, now, remembered_seconds=REMEMBERED_SECONDS)
+    warnings = () if traits.checks_crc32 else (_READ_BACK,)
+    return store.with_traits(traits), warnings
 
 
 def committed_in(settings: Settings, store: ObjectStore) -> Callable[[Partition], Container[bytes]]:

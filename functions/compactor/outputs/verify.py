@@ -1,9 +1,4 @@
-"""Verify: checks that outputs hold what was read, before the commit and after publication.
-
-S3 itself refuses to complete an output whose bytes do not have the given CRC32. Two cases are left
-to :func:`confirm`: a store that does not compare it, and parts that the store copied, whose bytes
-no worker has seen.
-"""
+"""Verify: checks that outputs hold what was read, before the commit and after publication."""
 
 from __future__ import annotations
 
@@ -11,7 +6,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from compactor.encoding.checksums import parts_crc32
 from compactor.encoding.parquet_footer import read_footer
 from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource
 from compactor.formats import spec_of
@@ -22,7 +16,7 @@ from compactor.log.slice_facts import SliceFacts
 from compactor.outputs import slices
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.slices import require_equal
-from compactor.ports import ObjectHead, ObjectStore
+from compactor.ports import ObjectStore
 
 
 def check_pending(pending: PendingOutput) -> None:
@@ -136,7 +130,6 @@ def check_commit(commit: Commit, store: ObjectStore) -> int:
     require_equal(f"stored bytes of {where}", stored.size, output.size)
     if output.crc32 is not None:
         require_equal(f"CRC32 of {where}", stored.crc32, output.crc32)
-    _require_crc32(where, store.head(output.bucket, output.key), stored.crc32)
     return output.records or 0
 
 
@@ -171,38 +164,6 @@ def _check_head(bucket: str, key: str, size: int, crc32: int | None, store: Obje
     return f"{where} ({head.storage_class}; size and CRC32 agree)"
 
 
-def check_stored_crc32(output: Output, head: ObjectHead, store: ObjectStore) -> None:
-    """Require that the CRC32 that HEAD returns for an output is that of its bytes.
-
-    boto3 and others refuse to read an object with a wrong CRC32, even if every byte is correct.
-    The CRC32 of bytes that the store copied is unknown here. For such an output, the CRC32 from
-    HEAD is accepted if the store is not known to return wrong ones, unless it differs from the
-    combined CRC32 of the parts. In all other cases of a difference the output is read.
-
-    Raises:
-        IntegrityError: the CRC32 differs.
-    """
-    if head.crc32 is None:
-        return
-    expected = output.crc32
-    if expected is None and store.traits.knows_copied_crc32:
-        of_parts = parts_crc32(output.parts)
-        expected = head.crc32 if of_parts is None else of_parts
-    if head.crc32 == expected:
-        return
-    where = f"s3://{output.bucket}/{output.key}"
-    stored = _read_whole(where, output.bucket, output.key, store)
-    _require_crc32(where, head, stored.crc32)
-
-
-def _require_crc32(where: str, head: ObjectHead | None, crc32: int) -> None:
-    if head is not None and head.crc32 not in (None, crc32):
-        raise IntegrityError(
-            f"{where}: the store keeps CRC32 {head.crc32} of it, and its bytes have {crc32}:"
-            " readers that compare them refuse it"
-        )
-
-
 def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> int:
     """Check size, CRC32 and footer of a columnar output, and size and CRC32 of its rejects."""
     where = f"s3://{output.bucket}/{output.key}"
@@ -227,19 +188,14 @@ def check_bytes(bucket: str, key: str, size: int, crc32: int | None, store: Obje
         IntegrityError: the object is missing, or differs.
     """
     where = f"s3://{bucket}/{key}"
-    stored = _read_whole(where, bucket, key, store)
-    require_equal(f"stored bytes of {where}", stored.size, size)
-    require_equal(f"CRC32 of {where}", stored.crc32, crc32)
-
-
-def _read_whole(where: str, bucket: str, key: str, store: ObjectStore) -> _Counted:
     try:
         stored = _Counted(store.open(bucket, key))
         for _ in stored.pieces():
             continue
     except ObjectMissing:
         raise IntegrityError(f"{where} is gone") from None
-    return stored
+    require_equal(f"stored bytes of {where}", stored.size, size)
+    require_equal(f"CRC32 of {where}", stored.crc32, crc32)
 
 
 class _Counted:
@@ -257,21 +213,13 @@ class _Counted:
             yield piece
 
 
-def confirm(commit: Commit, store: ObjectStore) -> None:
-    """Check a published output again, if S3 has not done so itself. Idempotent.
+def read_back(commit: Commit, store: ObjectStore) -> None:
+    """Read a published output, if the store did not check its CRC32 itself. Idempotent.
 
     Raises:
-        IntegrityError: the output does not have the committed CRC32, or the store's CRC32 is not
-            that of its bytes. Its sources stay until an operator has resolved this.
+        IntegrityError: the output does not have the committed CRC32. Its sources stay until an
+            operator has resolved this.
     """
     output = commit.output
-    if output is None:
-        return
-    if output.crc32 is not None:
-        if not store.traits.refuses_wrong_crc32:
-            check_bytes(output.bucket, output.key, output.size, output.crc32, store)
-        return
-    head = store.head(output.bucket, output.key)
-    if head is None:
-        raise IntegrityError(f"s3://{output.bucket}/{output.key} is gone, just published")
-    check_stored_crc32(output, head, store)
+    if output is not None and not store.traits.checks_crc32:
+        check_bytes(output.bucket, output.key, output.size, output.crc32, store)

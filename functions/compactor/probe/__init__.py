@@ -1,7 +1,5 @@
-"""Probes a store for the conditions that it honours, before anything is trusted to it.
+"""What a run checks of a store and of its role.
 
-probe          when to probe, and what follows from the findings
-questions      tries each condition on objects of its own
-probe_records  the findings, stored below the state prefix
-rights         the permissions that a run's role lacks
+probe    the conditions that a store other than AWS honours
+rights   the permissions that a run's role lacks
 """

@@ -1,138 +1,194 @@
-"""Probes whether a store honours the conditions on which compaction's guarantees rest.
+"""Probes a store other than AWS for the conditions that compaction's guarantees rest on.
 
-:mod:`compactor.probe.questions` has the questions. They are asked below the state prefix, without
-touching sources and outputs: the server is assumed to treat all its buckets alike.
+Each condition is tried on small objects below the state prefix, and judged by the objects
+afterwards, not by the answer, which may have been lost.
 """
 
 from __future__ import annotations
 
+import math
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from urllib.parse import urlsplit
 
-from compactor.conditions import (
-    Condition,
-    Finding,
-    StoreTraits,
-    Verdict,
-    is_aws,
-    require_safe,
-    traits_of,
+import msgspec
+from isal import isal_zlib
+
+from compactor.decoding import decoder, numbered, require_version
+from compactor.errors import (
+    AlreadyExists,
+    CompactorError,
+    IntegrityError,
+    InvalidInput,
+    ObjectMissing,
+    SourceChanged,
 )
-from compactor.errors import AlreadyExists
-from compactor.layout import probe_prefix
-from compactor.ports import ObjectStore
-from compactor.probe import probe_records
-from compactor.probe.probe_records import ProbeRecord
+from compactor.layout import probe_key, probe_prefix
+from compactor.model import SourceObject
+from compactor.ports import Deletes, ObjectStore, StoreTraits
 from compactor.settings.uris import S3Uri
 
+RECORD_VERSION = 1
 REMEMBERED_SECONDS = 86_400.0
-# Assumed of a store that was never probed, by callers that must not probe it: its checksums of
-# copied parts may be wrong.
-_UNASKED = StoreTraits(copies=False, knows_copied_crc32=False)
+# The endpoints of AWS in all its partitions, VPC and dual-stack endpoints included.
+_AWS_DOMAINS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws", ".amazonaws.eu")
+_NO_ETAG = "0" * 32
 
 
-def ensure_asked(
-    state: S3Uri, store: ObjectStore, now: float, *, deletes: bool = False
-) -> Sequence[Finding]:
-    """Return the findings about a run's store, probing it at most once a day.
+class ProbeRecord(msgspec.Struct, frozen=True):
+    """The result of one probe, which the workers of a run read instead of probing again.
 
-    AWS itself is not probed. There, only the record is written, once a day, with If-None-Match and
-    over an existing object. This checks that conditional writes below the state prefix are allowed,
-    and that no proxy drops the condition.
+    Attributes:
+        at: time of the probe by the local clock, UNIX seconds.
+    """
+
+    endpoint: str
+    at: float
+    traits: StoreTraits
+
+
+_decode = decoder(ProbeRecord)
+
+
+def is_aws(endpoint_url: str) -> bool:
+    """Return whether an endpoint belongs to AWS, which honours every condition."""
+    host = urlsplit(endpoint_url).hostname or ""
+    return host.endswith(_AWS_DOMAINS)
+
+
+def traits_for(
+    state: S3Uri, store: ObjectStore, now: float, *, remembered_seconds: float = math.inf
+) -> StoreTraits:
+    """Return what a store can be relied on to do. AWS is not asked.
 
     Args:
         state: where the state lies, in the bucket that is probed.
         store: the store.
         now: UNIX seconds.
-        deletes: probe the conditions of deletes, too.
+        remembered_seconds: age of a recorded probe from which the store is probed again.
 
     Raises:
-        InvalidInput: an indispensable condition is not honoured, or the state prefix cannot be
-            written.
+        InvalidInput: the store does not honour a condition without which no run is safe, or the
+            state prefix cannot be written.
         TransientStoreError: the store did not answer.
     """
-    record = probe_records.read(state, store)
-    aws = is_aws(store.endpoint_url)
-    findings: Sequence[Finding]
-    if record is not None and _still_counts(record, now, aws=aws, deletes=deletes):
-        findings = record.findings
-    elif aws:
-        findings = _write_twice(state, store, now, record)
-    else:
-        findings = ask_and_record(state, store, now, deletes=deletes)
-    require_safe(findings, store.endpoint_url)
-    return () if aws else findings
-
-
-def was_asked(state: S3Uri, store: ObjectStore, now: float, *, deletes: bool = False) -> bool:
-    """Return whether :func:`ensure_asked` would use its record. Reads only that record."""
-    record = probe_records.read(state, store)
-    aws = is_aws(store.endpoint_url)
-    return record is not None and _still_counts(record, now, aws=aws, deletes=deletes)
-
-
-def _still_counts(record: ProbeRecord, now: float, *, aws: bool, deletes: bool) -> bool:
-    fresh = abs(now - record.at) < REMEMBERED_SECONDS
-    return fresh and (aws or record.answers(deletes=deletes))
-
-
-def traits_for(
-    state: S3Uri, store: ObjectStore, now: float, *, deletes: bool = False
-) -> StoreTraits:
-    """Return the store's traits for a worker, from the record of discovery, whatever its age.
-
-    Without a usable record, the store is probed now. On AWS, no request is made.
-
-    Raises:
-        InvalidInput: see :func:`ensure_asked`.
-        TransientStoreError: see :func:`ensure_asked`.
-    """
     if is_aws(store.endpoint_url):
         return StoreTraits()
-    record = probe_records.read(state, store)
-    if record is not None and record.answers(deletes=deletes):
-        return traits_of(record.findings)
-    return traits_of(ensure_asked(state, store, now, deletes=deletes))
+    bucket, key = probe_key(state, store.endpoint_url)
+    # Only a cache: a record that cannot be read is replaced.
+    with suppress(ObjectMissing, msgspec.MsgspecError, IntegrityError):
+        body = store.get(bucket, key)
+        require_version(f"s3://{bucket}/{key}", body, RECORD_VERSION)
+        record = _decode(body)
+        if abs(now - record.at) < remembered_seconds:
+            return record.traits
+    traits = probe(state, store)
+    record = ProbeRecord(store.endpoint_url, now, traits)
+    encoded = msgspec.json.format(msgspec.json.encode(numbered(record, RECORD_VERSION)), indent=1)
+    store.put(bucket, key, encoded, content_type="application/json")
+    return traits
 
 
-def recorded_traits(state: S3Uri, store: ObjectStore) -> StoreTraits:
-    """Return the traits for a caller that only reads; without a record, cautious ones."""
-    if is_aws(store.endpoint_url):
-        return StoreTraits()
-    record = probe_records.read(state, store)
-    return _UNASKED if record is None else traits_of(record.findings)
-
-
-def ask_and_record(
-    state: S3Uri, store: ObjectStore, now: float, *, deletes: bool
-) -> Sequence[Finding]:
-    """Probe every condition now, and store the findings, good or bad."""
-    # Rarely needed: workers read the record that discovery wrote.
-    from compactor.probe.questions import Questions  # noqa: PLC0415 - see above
-
-    bucket, prefix = probe_prefix(state, uuid.uuid4().hex)
-    findings = tuple(Questions(store, bucket, prefix).ask(deletes=deletes))
-    record = ProbeRecord(store.endpoint_url, bucket, now, findings)
-    probe_records.write(record, state, store)
-    return findings
-
-
-def _write_twice(
-    state: S3Uri, store: ObjectStore, now: float, before: ProbeRecord | None
-) -> Sequence[Finding]:
-    record = ProbeRecord(store.endpoint_url, state.bucket, now)
-    if before is None:
-        with suppress(AlreadyExists):
-            # Another run may create it at the same moment.
-            probe_records.create(record, state, store)
-    ignored = (Finding(Condition.CREATE, Verdict.IGNORED),)
+def probe(state: S3Uri, store: ObjectStore) -> StoreTraits:
+    """Try every condition now; see :func:`traits_for`."""
+    trial = _Trial(state, store)
     try:
-        # If this overwrites the record, all runs of the day find that the condition is ignored.
-        probe_records.create(replace(record, findings=ignored), state, store)
-    except AlreadyExists:
-        if before is not None:
-            probe_records.write(record, state, store)
-        return ()
-    return ignored
+        trial.require("If-None-Match on PutObject", trial.creates_once)
+        trial.require("If-Match on GetObject", trial.reads_if_match)
+        checks_crc32 = trial.refuses_wrong_crc32()
+        if checks_crc32:
+            trial.require("the full-object CRC32 on CompleteMultipartUpload", trial.publishes)
+        trial.require("If-None-Match on CompleteMultipartUpload", trial.publishes_once)
+        return StoreTraits(copies=False, checks_crc32=checks_crc32, deletes=trial.deletes())
+    finally:
+        trial.remove()
+
+
+class _Trial:
+    """One probe, below a prefix of its own."""
+
+    def __init__(self, state: S3Uri, store: ObjectStore) -> None:
+        self._store = store.with_traits(StoreTraits())
+        self._bucket, self._prefix = probe_prefix(state, uuid.uuid4().hex)
+
+    def require(self, condition: str, is_honoured: Callable[[], bool]) -> None:
+        url, act = self._store.endpoint_url, "ignores"
+        try:
+            if is_honoured():
+                return
+        except InvalidInput as error:
+            # Other fields concern the bucket, the credentials or the role.
+            if error.field != "request":
+                raise
+            act = "refuses"
+        accepted = f"a store that honours {condition}"
+        line = f"endpoint: {url} {act} {condition}, without which no run is safe"
+        raise InvalidInput("endpoint", url, accepted, message=line)
+
+    def creates_once(self) -> bool:
+        for body in (b"the first", b"the second"):
+            with suppress(AlreadyExists):
+                self._store.create(self._bucket, self._prefix + "create", body)
+        return self._store.get(self._bucket, self._prefix + "create") == b"the first"
+
+    def reads_if_match(self) -> bool:
+        source = self._written("create")
+        try:
+            self._store.read_range(replace(source, etag=_NO_ETAG), 0, source.size)
+        except SourceChanged as error:
+            # With its ETag, the store has sent the object, and only the client refused it.
+            return error.found != source.etag
+        return False
+
+    def refuses_wrong_crc32(self) -> bool:
+        with suppress(IntegrityError, InvalidInput):
+            self._publish(b"the first", damage=1)
+        return self._store.head(self._bucket, self._prefix + "publish") is None
+
+    def publishes(self) -> bool:
+        self._publish(b"the first")
+        return self._store.head(self._bucket, self._prefix + "publish") is not None
+
+    def publishes_once(self) -> bool:
+        with suppress(AlreadyExists):
+            self._publish(b"the second")
+        return self._store.get(self._bucket, self._prefix + "publish") == b"the first"
+
+    def deletes(self) -> Deletes:
+        return next(filter(self._honours, (Deletes.BATCH, Deletes.SINGLE)), Deletes.NONE)
+
+    def remove(self) -> None:
+        """Remove what was written, as far as this role may."""
+        store = self._store.with_traits(StoreTraits(deletes=Deletes.SINGLE))
+        with suppress(CompactorError):
+            for upload in list(store.list_uploads(self._bucket, self._prefix)):
+                store.abort_upload(self._bucket, upload.key, upload.upload_id)
+        with suppress(CompactorError):
+            for page in list(store.list_objects(self._bucket, self._prefix)):
+                store.delete_sources(page)
+
+    def _honours(self, deletes: Deletes) -> bool:
+        name = f"delete-{deletes}"
+        self._store.put(self._bucket, self._prefix + name, b"not to be deleted")
+        source = self._written(name)
+        store = self._store.with_traits(StoreTraits(deletes=deletes))
+        store.delete_sources([replace(source, etag=_NO_ETAG)])
+        if store.head(source.bucket, source.key) is None:
+            return False
+        store.delete_sources([source])
+        return store.head(source.bucket, source.key) is None
+
+    def _publish(self, body: bytes, *, damage: int = 0) -> None:
+        key, crc32 = self._prefix + "publish", isal_zlib.crc32(body) ^ damage
+        upload_id = self._store.create_upload(self._bucket, key)
+        parts = [self._store.upload_part(self._bucket, key, upload_id, 1, body)]
+        self._store.complete_upload(self._bucket, key, upload_id, parts, crc32=crc32)
+
+    def _written(self, name: str) -> SourceObject:
+        key = self._prefix + name
+        head = self._store.head(self._bucket, key)
+        if head is None:
+            raise IntegrityError(f"s3://{self._bucket}/{key} is gone, just written")
+        return SourceObject(self._bucket, key, head.etag, head.size, head.last_modified)

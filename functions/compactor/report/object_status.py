@@ -200,7 +200,7 @@ def _verified(
     if head is None:
         return "no: there is no object to verify", False
     try:
-        output_proof.prove(commit, output, head, inquiry.store)
+        output_proof.prove(output, head, inquiry.store)
     except IntegrityError as error:
         return f"no: {error}", False
     return (

@@ -31,7 +31,7 @@ from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.known_contents import found_in
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import publish
-from compactor.outputs.verify import confirm
+from compactor.outputs.verify import read_back
 from compactor.planning.dialects import Dialects
 from compactor.process.background import Background
 from compactor.runs.partition_run import Attempts, PartitionResult, PartitionRun
@@ -248,7 +248,7 @@ class GroupWork:
             commit = run.log.append(state, draft)
         with unless_replaced(commit, run, state):
             publish(commit, run.store)
-        confirm(commit, run.store)
+        read_back(commit, run.store)
         state.mark_published(commit)
         self._named.add(commit)
         self._result.groups += 1

@@ -16,7 +16,7 @@ from compactor.log.entries import Commit
 from compactor.log.state import LogState
 from compactor.model import ObjectGroup
 from compactor.outputs.publish import publish, withdraw
-from compactor.outputs.verify import confirm
+from compactor.outputs.verify import read_back
 from compactor.runs.group_work import Claim, GroupWork, unless_replaced
 from compactor.runs.partition_run import Attempts, PartitionResult, PartitionRun
 from compactor.settings.settings import Settings
@@ -84,7 +84,7 @@ class Settling:
             if repaired:
                 self._replace(commit)
         else:
-            confirm(commit, run.store)
+            read_back(commit, run.store)
         state.mark_published(commit)
         self._result.repaired += repaired
 

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from botocore.exceptions import ClientError
 
 from compactor.attributes import Attributes
-from compactor.conditions import StoreTraits
 from compactor.errors import UnreadableSource
 from compactor.model import SourceObject
-from compactor.ports import Deadline
+from compactor.ports import Deadline, StoreTraits
 from compactor.s3.bodies import TimeIsUp
 from compactor.s3.curl_handle import IS_INSTALLED, Received
 from compactor.s3.direct import Asked, Direct

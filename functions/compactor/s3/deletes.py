@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from compactor.errors import CompactorError
 from compactor.model import SourceObject
-from compactor.ports import Deletion, Refused
+from compactor.ports import Deletes, Deletion, Refused
 from compactor.s3.bodies import TimeIsUp
 from compactor.s3.objects import S3Objects
 from compactor.s3.translate import refusal_of, worth_another_try
@@ -46,7 +46,11 @@ _NOT_A_REFUSAL = frozenset(
 _BAD_REQUEST, _SERVER_ERROR, _NOT_IMPLEMENTED = 400, 500, 501
 _GONE = frozenset({"NoSuchKey", "404"})
 _Error = Mapping[str, Any]
-_CHANGED: _Error = {"Code": "PreconditionFailed", "Message": "HEAD has another ETag"}
+#: Why sources stay on a store that honours no condition of a delete.
+NO_SAFE_DELETE = (
+    "this store ignores the ETags of DeleteObjects and If-Match on DeleteObject, so an object"
+    " written meanwhile could be deleted: no source is deleted"
+)
 _UNTOLD: _Error = {"Code": "Untold", "Message": "the answer names neither its end nor an error"}
 
 
@@ -54,7 +58,9 @@ class S3Deletes(S3Objects):
     """The deleting part of :class:`compactor.ports.ObjectStore`."""
 
     def delete_sources(self, sources: Sequence[SourceObject]) -> Deletion:
-        if not self.traits.deletes_many:
+        if self.traits.deletes is Deletes.NONE:
+            return Deletion(tuple(Refused(source.key, NO_SAFE_DELETE) for source in sources))
+        if self.traits.deletes is Deletes.SINGLE:
             return self._delete_singly(sources)
         return _together(self._delete_batch(batch) for batch in _batches(sources))
 
@@ -106,7 +112,7 @@ class S3Deletes(S3Objects):
 
     def _request(self, batch: Sequence[SourceObject]) -> tuple[dict[str, _Error], int]:
         first = batch[0]
-        if _alone(first) or not self.traits.deletes_many:
+        if _alone(first) or self.traits.deletes is Deletes.SINGLE:
             return self._request_one(first)
         objects: Any = [{"Key": one.key, "ETag": f'"{one.etag}"'} for one in batch]
         # Not in quiet mode: the answer shows which deletes only put a delete marker.
@@ -119,12 +125,6 @@ class S3Deletes(S3Objects):
 
     def _request_one(self, source: SourceObject) -> tuple[dict[str, _Error], int]:
         condition: Any = {"IfMatch": f'"{source.etag}"'}
-        if not self.traits.deletes_one:
-            # Not atomic: an object written between this HEAD and the DELETE is lost.
-            self.requests.add("HEAD")
-            head = self.client.head_object(Bucket=source.bucket, Key=source.key)
-            if head["ETag"].strip('"') != source.etag:
-                return {source.key: _CHANGED}, 0
         answer = self.client.delete_object(Bucket=source.bucket, Key=source.key, **condition)
         return {}, int(bool(answer.get("DeleteMarker")))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from compactor.conditions import StoreTraits
 from compactor.errors import CompactorError, SourceChanged, UnreadableSource
 from compactor.escaping import visible
 from compactor.model import QuarantineReason, SourceObject
@@ -33,21 +32,15 @@ def is_listed(source: SourceObject, found: str | None) -> bool:
     return not etag or etag.lower() == source.etag.lower()
 
 
-def require_etag(source: SourceObject, found: str | None, traits: StoreTraits) -> None:
-    """Check that an answer can be that of the listed object.
-
-    Args:
-        source: the source as listed.
-        found: the ETag of the answer.
-        traits: traits of the store. If it ignores If-Match, the answer must have an ETag.
+def require_etag(source: SourceObject, found: str | None) -> None:
+    """Check that an answer can be that of the listed object; see :func:`is_listed`.
 
     Raises:
-        SourceChanged: the answer has another ETag, or lacks a required one.
+        SourceChanged: the answer has another ETag.
     """
-    etag = (found or "").removeprefix("W/").strip('"')
-    matters = not traits.reads_if_match or (etag and traits.refuses_other_etags)
-    if matters and etag.lower() != source.etag.lower():
-        raise SourceChanged(source.key, source.etag, etag or "an answer without an ETag")
+    if not is_listed(source, found):
+        etag = (found or "").removeprefix("W/").strip('"')
+        raise SourceChanged(source.key, source.etag, etag)
 
 
 def judged_answer(source: SourceObject, status: int, body: str) -> CompactorError:

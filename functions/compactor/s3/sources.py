@@ -157,14 +157,9 @@ class SourceReader:
         return with_tags(bodies, partial(self._with_tags, stopped))
 
     def _quick(self, otherwise: Submit) -> RunReader | None:
-        """Return the libcurl reader for runs of whole sources.
-
-        None without libcurl, or if the store ignores If-Match, so that every ETag must be checked.
-        """
+        """Return the libcurl reader for runs of whole sources; None without libcurl."""
         direct = self._direct
-        if direct is None or not self._store.traits.reads_if_match:
-            return None
-        return ManyGets(self._store, direct, otherwise)
+        return None if direct is None else ManyGets(self._store, direct, otherwise)
 
     def _compared(self, body: SourceBody) -> SourceBody:
         as_listed = body.content is None or _is_as_listed(body.source, body.content)
@@ -240,15 +235,15 @@ class SourceReader:
         self, source: SourceObject, start: int | None, length: int, stopped: threading.Event
     ) -> _Read:
         """Read one range, or the whole object if ``start`` is None."""
-        wanted: Any = {} if start is None else {"Range": byte_range(start, length)}
-        traits, bucket, key = self._store.traits, source.bucket, source.key
-        if traits.reads_if_match:
-            wanted["IfMatch"] = f'"{source.etag}"'
+        bucket, key = source.bucket, source.key
+        wanted: Any = {"IfMatch": f'"{source.etag}"'}
+        if start is not None:
+            wanted["Range"] = byte_range(start, length)
 
         def by_client(time_is_up: TimeIsUp) -> _Read:
             answer = self._store.client.get_object(Bucket=bucket, Key=key, **wanted)
             _require_final(answer)
-            require_etag(source, answer.get("ETag"), traits)
+            require_etag(source, answer.get("ETag"))
             body = read_body(answer, time_is_up)
             if start is not None:
                 require_range(answer, body, start, length)
@@ -259,7 +254,7 @@ class SourceReader:
             if received.status != OK:
                 return None
             etag = received.headers.get("etag")
-            require_etag(source, etag, traits)
+            require_etag(source, etag)
             _require_all(source, received.body, length, etag)
             return _Read(received.body, from_headers(received.headers.items()))
 
@@ -267,8 +262,7 @@ class SourceReader:
             with about_source("get", bucket, key):
                 if start is not None or self._direct is None:
                     return by_client(time_is_up)
-                headers = {"if-match": wanted["IfMatch"]} if wanted else {}
-                asked = Asked("GET", bucket, key, headers=headers)
+                asked = Asked("GET", bucket, key, headers={"if-match": wanted["IfMatch"]})
                 return self._direct.ask(asked, plain, by_client, time_is_up)
 
         found = self._asked("GET", "get", source, request, stopped)
@@ -278,7 +272,7 @@ class SourceReader:
 
     def _attributes(self, source: SourceObject, stopped: threading.Event) -> Attributes | None:
         """Return the attributes that HEAD shows; None if it is refused, as the GETs will be."""
-        pinned: Any = {"IfMatch": f'"{source.etag}"'} if self._store.traits.reads_if_match else {}
+        pinned: Any = {"IfMatch": f'"{source.etag}"'}
 
         def request(_: TimeIsUp) -> Any:
             with about_source("head", source.bucket, source.key):

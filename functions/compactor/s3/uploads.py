@@ -13,7 +13,6 @@ from isal import isal_zlib
 from compactor.attributes import Attributes
 from compactor.errors import (
     AlreadyExists,
-    CompactorError,
     IntegrityError,
     ObjectMissing,
     SourceChanged,
@@ -32,11 +31,6 @@ from compactor.s3.bodies import SentBody, TimeIsUp, byte_range
 from compactor.s3.curl_handle import Received
 from compactor.s3.direct import OK, Asked
 from compactor.s3.translate import code_of
-
-# S3 requires the checksum of each part only for composite checksums. versitygw and MinIO always
-# require them, and refuse with these codes.
-_MAY_WANT_CHECKSUMS = frozenset({"InvalidRequest", "InvalidPart"})
-
 
 _BEGUN = re.compile(rb"<InitiateMultipartUploadResult[\s>].*<UploadId>([^<&\s]+)</", re.DOTALL)
 _COMPLETED = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<CompleteMultipartUploadResult[\s>]")
@@ -158,30 +152,13 @@ class S3Uploads(S3Base):
         checksum: dict[str, Any] = {}
         if crc32 is not None:
             checksum = {"ChecksumCRC32": encoded_crc32(crc32), "ChecksumType": "FULL_OBJECT"}
-        listed = [{"PartNumber": part.number, "ETag": f'"{part.etag}"'} for part in parts]
-        try:
-            self._complete(bucket, key, upload_id, listed, checksum)
-        except CompactorError as error:
-            if code_of(error) not in _MAY_WANT_CHECKSUMS:
-                raise
-            summed = self._with_checksums(bucket, key, upload_id, listed)
-            if summed is None:
-                raise
-            self._complete(bucket, key, upload_id, summed, checksum)
-
-    def _complete(
-        self,
-        bucket: str,
-        key: str,
-        upload_id: str,
-        parts: Sequence[Any],
-        checksum: dict[str, Any],
-    ) -> None:
+        # versitygw and MinIO refuse parts without the checksums that they have of them.
+        listed = [_listed(part) for part in parts]
         headers = {"if-none-match": "*"}
         if checksum:
             headers["x-amz-checksum-crc32"] = checksum["ChecksumCRC32"]
             headers["x-amz-checksum-type"] = checksum["ChecksumType"]
-        asked = Asked("POST", bucket, key, {"uploadId": upload_id}, headers, _completion(parts))
+        asked = Asked("POST", bucket, key, {"uploadId": upload_id}, headers, _completion(listed))
 
         def otherwise(_: TimeIsUp) -> bool:
             self.client.complete_multipart_upload(
@@ -189,54 +166,13 @@ class S3Uploads(S3Base):
                 Key=key,
                 UploadId=upload_id,
                 IfNoneMatch="*",
-                MultipartUpload={"Parts": parts},
+                MultipartUpload={"Parts": listed},
                 **checksum,
             )
             return True
 
         request = self._direct_or(asked, _completed, otherwise)
         self._answer("PUT", "complete upload", bucket, key, request)
-
-    def _with_checksums(
-        self, bucket: str, key: str, upload_id: str, parts: Sequence[dict[str, Any]]
-    ) -> list[dict[str, Any]] | None:
-        """Return the parts with the checksums that the store has; None if one is missing."""
-        try:
-            stored = self._checksums(bucket, key, upload_id)
-        except CompactorError as error:
-            # Raise the original refusal rather than that this role may not list parts.
-            if code_of(error) != "AccessDenied":
-                raise
-            return None
-        sums = [stored.get((part["PartNumber"], part["ETag"])) for part in parts]
-        if None in sums:
-            return None
-        return [part | {"ChecksumCRC32": own} for part, own in zip(parts, sums, strict=True)]
-
-    def _checksums(
-        self, bucket: str, key: str, upload_id: str
-    ) -> dict[tuple[int, str], str | None]:
-        """Return the CRC32 of each part by number and quoted ETag."""
-        found: dict[tuple[int, str], str | None] = {}
-        following: int | None = 0
-        while following is not None:
-            page = self._parts_page(bucket, key, upload_id, following)
-            for one in page.get("Parts", ()):
-                etag = one["ETag"].strip('"')
-                found[one["PartNumber"], f'"{etag}"'] = one.get("ChecksumCRC32")
-            before = following
-            following = int(page["NextPartNumberMarker"]) if page.get("IsTruncated") else None
-            if following is not None and following <= before:
-                raise IntegrityError(f"the store does not list parts in order: {key!r}")
-        return found
-
-    def _parts_page(self, bucket: str, key: str, upload_id: str, after: int) -> Any:
-        more: dict[str, Any] = {"PartNumberMarker": after} if after else {}
-
-        def request(_: TimeIsUp) -> Any:
-            return self.client.list_parts(Bucket=bucket, Key=key, UploadId=upload_id, **more)
-
-        return self._answer("LIST", "list parts", bucket, key, request)
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
         def request(_: TimeIsUp) -> None:
@@ -278,6 +214,14 @@ class S3Uploads(S3Base):
 
 def _together(body: Body) -> bytes | memoryview:
     return bytes(body) if isinstance(body, Pieces) else body
+
+
+def _listed(part: StoredPart) -> Any:
+    """Return a part as CompleteMultipartUpload names it."""
+    listed: dict[str, Any] = {"PartNumber": part.number, "ETag": f'"{part.etag}"'}
+    if part.crc32 is not None:
+        listed["ChecksumCRC32"] = encoded_crc32(part.crc32)
+    return listed
 
 
 def _completion(parts: Sequence[Mapping[str, Any]]) -> bytes:

@@ -209,7 +209,7 @@ class _Partition:
             draft = draft_of(pending, run.run_id, run.clock.now())
             if draft is None or draft.output is None or draft.output.key not in self._open:
                 return False
-            self._require_same(draft, draft.output)
+            proof.prove(draft.output, self._head(draft.output.key), run.store)
         except (IntegrityError, SourceChanged, UnreadableSource) as error:
             for key in self._open:
                 if group.id in key:
@@ -219,9 +219,6 @@ class _Partition:
         self._adoption.proven.append(draft.output.key)
         self._adoption.sources += len(draft.rows)
         return True
-
-    def _require_same(self, draft: Commit, output: Output) -> None:
-        proof.prove(draft, output, self._head(output.key), self._run.store)
 
     def _head(self, key: str) -> ObjectHead:
         bucket = self._run.destination.bucket

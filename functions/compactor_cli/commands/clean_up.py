@@ -13,7 +13,6 @@ from compactor.clock import SystemClock, new_run_id
 from compactor.errors import InvalidInput
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.ports import ObjectStore
-from compactor.probe.probe import recorded_traits
 from compactor.report.sentences import first_of
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes, plural
@@ -52,7 +51,6 @@ def run(args: argparse.Namespace) -> int:
     require_answer(args, dry_run=args.dry_run)
     settings = Settings.from_input({**options.fields_from(args), "clean_up": "delete"})
     store = open_store(args.endpoint_url, settings.state.bucket)
-    store = store.with_traits(recorded_traits(settings.state, store))
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     decisions = cleaning.decide()
     expired = cleaning.count_expired()

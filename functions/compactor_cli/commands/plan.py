@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         [one.plan for one in forecasts],
         settings,
         found,
-        plan_money.standing_of(settings, store, time.time(), new_logs),
+        plan_money.standing_of(settings, store, new_logs),
         looked=looked,
         prices=prices,
         scans_per_month=scans,

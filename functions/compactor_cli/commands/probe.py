@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
-from typing import Any
 
-from compactor.clock import SystemClock
-from compactor.conditions import Finding, consequence, ends_runs, is_aws
-from compactor.probe.probe import ask_and_record
+import msgspec
+
+from compactor.errors import InvalidInput
+from compactor.ports import Deletes
+from compactor.probe.probe import is_aws, probe
 from compactor.settings.settings import STATE_ROOT
 from compactor.settings.uris import S3Uri
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import state_from
-from compactor_cli.console import print_line, print_table, progress
+from compactor_cli.console import print_line, progress
+
+_DELETES = {
+    Deletes.BATCH: "by DeleteObjects, with the ETag of each key",
+    Deletes.SINGLE: "one by one, by DeleteObject with If-Match: ETags in DeleteObjects are ignored",
+    Deletes.NONE: "none: neither ETags in DeleteObjects nor If-Match on DeleteObject are honoured",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Probe every condition, deletes included; ignores recorded results, and probes AWS too.
+    """Probe every condition; ignores recorded results, and probes AWS too.
 
     Raises:
         InvalidInput: the bucket does not exist, or cannot be written.
@@ -35,14 +41,25 @@ def run(args: argparse.Namespace) -> int:
     """
     state = _state(args)
     store = open_store(args.endpoint_url, state.bucket)
-    with progress("probing the store"):
-        findings = ask_and_record(state, store, SystemClock().now(), deletes=True)
+    url, refusal, traits = store.endpoint_url, "", None
+    try:
+        with progress("probing the store"):
+            traits = probe(state, store)
+    except InvalidInput as error:
+        if error.field != "endpoint":
+            raise
+        refusal = str(error)
     if args.json:
-        print(json.dumps(_document(state, store.endpoint_url, findings), indent=2))
-    else:
-        _show(state, store.endpoint_url, findings)
-    if ended := [finding for finding in findings if ends_runs(finding)]:
-        raise Failure("; ".join(f"{one.condition}: {consequence(one)}" for one in ended))
+        found = {"endpoint": url, "state": state.uri, "aws": is_aws(url), "safe": not refusal}
+        print(json.dumps(found | {"refusal": refusal, "traits": msgspec.to_builtins(traits)}))
+    elif traits is not None:
+        print_line(f"{url}, probed below {state.uri}probes/: runs are safe", "bold")
+        print_line("uploads: " + ("" if traits.checks_crc32 else "not ") + "checked by their CRC32")
+        if not traits.checks_crc32:
+            print_line("each output is read back once it is published, and compared")
+        print_line(f"deletes of sources: {_DELETES[traits.deletes]}")
+    if refusal:
+        raise Failure(refusal)
     return 0
 
 
@@ -52,30 +69,3 @@ def _state(args: argparse.Namespace) -> S3Uri:
     if destination.prefix or args.s3_state_uri:
         return state_from(args)
     return S3Uri(destination.bucket, STATE_ROOT)
-
-
-def _document(state: S3Uri, endpoint_url: str, findings: Sequence[Finding]) -> dict[str, Any]:
-    return {
-        "endpoint": endpoint_url,
-        "state": state.uri,
-        "aws": is_aws(endpoint_url),
-        "safe": not any(map(ends_runs, findings)),
-        "conditions": [
-            {
-                "condition": finding.condition,
-                "verdict": finding.verdict,
-                "detail": finding.detail,
-                "consequence": consequence(finding),
-            }
-            for finding in findings
-        ],
-    }
-
-
-def _show(state: S3Uri, endpoint_url: str, findings: Sequence[Finding]) -> None:
-    rows = [(str(one.condition), str(one.verdict), consequence(one) or "-") for one in findings]
-    heads = ("Condition", "Verdict", "Consequence")
-    print_table(f"{endpoint_url}, probed below {state.uri}probes/", heads, rows)
-    for finding in findings:
-        if finding.detail:
-            print_line(f"{finding.condition}: {finding.detail}")

@@ -28,7 +28,7 @@ from compactor.probe.probe import traits_for
 from compactor.process import memory
 from compactor.s3.requests import RequestCounter
 from compactor.s3.store import S3Store, make_client
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 from compactor_cli.machine.child import peak_bytes
 from compactor_cli.machine.partition_log import log_line
 from compactor_cli.machine.wire import answer_stream, receive, send
@@ -107,11 +107,8 @@ class _Worker:
     @cached_property
     def _trusted(self) -> S3Store:
         """The store, with the traits that the probe of this run found."""
-        deletes = self._settings.clean_up is CleanUpMode.DELETE
         now = SystemClock().now()
-        return self._store.with_traits(
-            traits_for(self._settings.state, self._store, now, deletes=deletes)
-        )
+        return self._store.with_traits(traits_for(self._settings.state, self._store, now))
 
     def answer(self, message: Mapping[str, Any]) -> Answer:
         """Carry out one order; an error becomes its answer."""

@@ -78,7 +78,7 @@ def ask(event: dict[str, Any]) -> None:
         for name in ("compactor.probe.probe", "compactor.settings.settings", RUNTIME)
     )
     run_settings = settings.Settings.from_input(event["settings"])
-    probe.ensure_asked(run_settings.state, runtime.store_for(run_settings, Context()), time.time())
+    probe.traits_for(run_settings.state, runtime.store_for(run_settings, Context()), time.time())
 
 
 def main() -> None:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Self
 from pyspark.sql import SparkSession
 
 from compactor.clock import NoDeadline, SystemClock
-from compactor.conditions import StoreTraits
-from compactor.ports import ObjectStore
+from compactor.ports import ObjectStore, StoreTraits
 from compactor.s3.store import S3Store
 from compactor.settings.tables import DELTA
 from compactor.sinks.table_catalog import TableFile

@@ -16,7 +16,7 @@ from typing import Any
 from compactor.discovery.discover import discover
 from compactor.discovery.work_items import Discovery, write_work
 from compactor.layout import run_key
-from compactor.probe.probe import ask_and_record
+from compactor.probe.probe import traits_for
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_cli.machine.installed import spark_script
@@ -63,8 +63,7 @@ def merge(
     ]
     on.seed(root.bucket, seeds)
     store = S3Store(make_client(on.endpoint_url))
-    # As discovery leaves it: AWS itself is not asked what its S3 can.
-    ask_and_record(settings.state, store, time.time(), deletes=False)
+    traits_for(settings.state, store, time.time())
     found = discover(settings, store, time.time(), committed=lambda _: set())
     items = (*found.items, *found.oversized)
     write_work(Discovery(oversized=items), settings, run_id, store)

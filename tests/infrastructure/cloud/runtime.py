@@ -33,8 +33,8 @@ def main():
     name, paths = sys.argv[1], sys.argv[2:]
     sys.path[:0] = paths
     # The cloud of the tests stands for AWS, which is not asked what it honours.
-    conditions: Any = importlib.import_module("compactor.conditions")
-    conditions._AWS_DOMAINS += ("127.0.0.1",)
+    probe: Any = importlib.import_module("compactor.probe.probe")
+    probe._AWS_DOMAINS += ("127.0.0.1",)
     module, _, attribute = name.rpartition(".")
     for line in sys.stdin:
         event, context = json.loads(line)
