@@ -12,10 +12,10 @@ from constructs import Construct
 from cdk.config import Config
 from cdk.grants import allow, own_role
 from cdk.maintained_tables import MaintainedTables
-from compactor.settings.policies import Rule
 from compactor.settings.tables import parse_table
 from compactor_tables.optimizers import KINDS, wanted
 from compactor_tables.orders import BINPACK, EXPIRE, ORPHANS, REWRITE, SORT, ZORDER, Order
+from compactor_tables.policies import Rule
 
 _Configuration = glue.CfnTableOptimizer.TableOptimizerConfigurationProperty
 _DAY = 86_400.0

@@ -54,8 +54,6 @@ class SkipReason(StrEnum):
     DIRECTORY_MARKER = "directory_marker"
     NOT_INCLUDED = "not_included"
     EXCLUDED = "excluded"
-    RULE = "left_by_a_rule"
-    QUIET = "quiet_hours"
     ARCHIVED = "archived_storage_class"
     OWN_STATE = "own_state_or_output"
     HIDDEN = "hidden_from_query_engines"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import linear_regression, median
 
-from compactor.settings.schedules import QuietHours
 from compactor_tables.observations import COMPARED, History, Look
+from compactor_tables.schedules import QuietHours
 
 _HOUR, _DAY = 3_600.0, 86_400.0
 # Hours between two runs -> cron expression for them; H is the hour of the day.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from compactor.settings.policies import Rule
 from compactor_tables.latency import ESTIMATE, estimated_seconds, growth
 from compactor_tables.measures import TableMeasure
 from compactor_tables.observations import Average, Best, History, Look
+from compactor_tables.policies import Rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from compactor.settings.policies import Rule
 from compactor.settings.tables import TableAddress
 from compactor_tables.costs import ATHENA, ENGINES, SPARK
 from compactor_tables.measures import DELTA, TableMeasure
+from compactor_tables.policies import Rule
 
 #: Takes the place of an engine if nothing is done.
 NONE = "none"

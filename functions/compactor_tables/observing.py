@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import msgspec
 
 from compactor.ports import ObjectStore, RunTime, RunTimes
-from compactor.settings.policies import Rule
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
 from compactor_tables.aws.run_times import open_run_times
@@ -18,6 +17,7 @@ from compactor_tables.maintenance_receipts import DONE, MaintenanceReceipt
 from compactor_tables.measures import TableMeasure
 from compactor_tables.observation_history import fold_history, keep_look, read_history
 from compactor_tables.observations import History, Look, Maintained, look_of
+from compactor_tables.policies import Rule
 
 # Age of the oldest run times that count at a look.
 _FIRST_LOOK_SECONDS = 30 * 86_400.0

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from compactor.errors import InvalidInput
-from compactor.settings.policies import Policies, read_policies
 from compactor.settings.specs import (
     Declared,
     FieldSpec,
@@ -21,6 +20,7 @@ from compactor.settings.specs import (
 )
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri, parse_location
+from compactor_tables.policies import Policies, read_policies
 
 _WHICH, _HOW, _WHERE = "Which tables", "How", "Where"
 _DATABASES = Reader(

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from compactor.settings.policies import Rule
 from compactor_tables.costs import ATHENA
 from compactor_tables.evolved_specs import Group, grouped
 from compactor_tables.measures import (
@@ -20,6 +19,7 @@ from compactor_tables.measures import (
     PartitionMeasure,
     TableMeasure,
 )
+from compactor_tables.policies import Rule
 from compactor_tables.rewrite_packing import DeltaPacking, IcebergPacking, Rewrite, into_number
 
 # Athena's optimize_rewrite_delete_file_threshold; it ignores the share of deleted rows ("Optimize

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from compactor.errors import InvalidInput
 from compactor.ports import ObjectStore
-from compactor.settings.policies import matches
 from compactor.settings.tables import DELTA, TableAddress, parse_table
 from compactor.settings.uris import S3Uri
+from compactor_tables.policies import matches
 from compactor_tables.request import MaintenanceRequest
 
 _LOG = "_delta_log/"

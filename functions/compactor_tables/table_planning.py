@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from compactor.prices import Prices, prices_for
-from compactor.settings.policies import Matched, Rule
 from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
 from compactor_tables import costs
@@ -39,6 +38,7 @@ from compactor_tables.orders import (
     Order,
     PartitionOrder,
 )
+from compactor_tables.policies import Matched, Rule
 from compactor_tables.rewrite_packing import Rewrite
 from compactor_tables.selecting import Selected, Selection
 

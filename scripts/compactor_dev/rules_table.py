@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from compactor.settings.policies import RULE_FIELDS
 from compactor_dev.settings_table import DOCS, MadePage, heads, row
+from compactor_tables.policies import RULE_FIELDS
 
 
 def table() -> str:

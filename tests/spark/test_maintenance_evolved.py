@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from compactor.settings.policies import read_policies
 from compactor_tables.maintenance_receipts import GAVE_WAY
 from compactor_tables.orders import DELETES, REWRITE, Order
+from compactor_tables.policies import read_policies
 from compactor_tables.table_planning import TablePlan, plan_table
 
 pytestmark = pytest.mark.slow

@@ -14,12 +14,12 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyspark.sql import DataFrame, SparkSession
 
-from compactor.settings.policies import read_policies
 from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
 from compactor_tables.measures import TableMeasure
 from compactor_tables.metadata.measured_delta import measure_delta
 from compactor_tables.metadata.measured_iceberg import measured
+from compactor_tables.policies import read_policies
 from compactor_tables.rewrite_packing import Rewrite
 from compactor_tables.table_planning import plan_table
 from tests.support.maintained_tables import BUCKET, COLUMNS, TEN, TableToMake, shelve

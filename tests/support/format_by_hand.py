@@ -47,9 +47,10 @@ def identity(bucket: str, key: str, etag: str) -> bytes:
 def group_id(settings: Json, sources: Sequence[tuple[str, str, str]], *, copied: bool) -> str:
     options = ["1"]
     options += [
-        settings[name] for name in ("format", "encoding", "csv_header", "compression", "documents")
+        text(settings[name])
+        for name in ("format", "encoding", "csv_header", "compression", "documents")
     ]
-    options += ["True" if copied else "False", *csv_rules(settings)]
+    options += ["True" if copied else "False"]
     if "parquet" in (settings["format"], settings["output_format"]):
         options += [settings["output_format"], settings["parquet_schema"] or ""]
     if settings["upsert_key"]:
@@ -58,18 +59,13 @@ def group_id(settings: Json, sources: Sequence[tuple[str, str, str]], *, copied:
     return blake(16, "\0".join(options).encode() + identities).hex()
 
 
-def csv_rules(settings: Json) -> list[str]:
-    given = [(one["match"], one.get("csv_header", "auto")) for one in settings["policies"]]
-    return [f"{joined(match)}={header}" for match, header in given if header != "auto"]
-
-
-def joined(match: str | list[str]) -> str:
-    return match if isinstance(match, str) else " ".join(match)
+def text(value: str | list[str]) -> str:
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def settings_name(settings: Json) -> str:
     names = ("format", "csv_header", "encoding", "documents", "output_format", "second_reading")
-    return blake(8, "\0".join([*(settings[one] for one in names), *csv_rules(settings)])).hex()
+    return blake(8, "\0".join(text(settings[one]) for one in names)).hex()
 
 
 def partition_id(path: str) -> str:

@@ -326,10 +326,10 @@ def test_line_breaks_in_quotes_and_blank_lines_are_no_records() -> None:
     assert [row.facts.records for row in commit.rows if row.facts] == [2, 2, 2]
 
 
-def test_a_rule_declares_the_header_of_some_prefixes() -> None:
-    rules = [{"match": [f"s3://source/{PARTITION.prefix}x*"], "csv_header": "absent"}]
+def test_the_header_may_be_declared_by_pattern() -> None:
+    declared = ["*/x*=absent", "*=present"]
     sources = {f"{n}{m}.csv": b"name,city\na,b\n" for n in "xy" for m in range(3)}
-    outputs, left = outcome(sources, policies=rules, csv_header="present")
+    outputs, left = outcome(sources, csv_header=declared)
     assert not left
     one = rows("name,city", "a,b")
     assert outputs == [rows("name,city", "a,b", "a,b", "a,b"), one + one + one]

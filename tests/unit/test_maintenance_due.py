@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from compactor.ports import RunTime
-from compactor.settings.policies import Rule, read_policies
-from compactor.settings.schedules import QuietHours, parse_every
 from compactor_tables.advising import advise
 from compactor_tables.due_tables import is_due
 from compactor_tables.latency import LatencySource, estimated_seconds
@@ -22,6 +20,8 @@ from compactor_tables.observations import (
     look_of,
 )
 from compactor_tables.observing import with_latency
+from compactor_tables.policies import Rule, read_policies
+from compactor_tables.schedules import QuietHours, parse_every
 
 NOW = 1_795_000_000.0
 DAY, HOUR = 86_400.0, 3_600.0

@@ -18,9 +18,9 @@ from pyiceberg.table.update.spec import UpdateSpec
 from pyiceberg.transforms import IdentityTransform, parse_transform
 from pyiceberg.types import DecimalType, LongType, NestedField, StringType, TimestampType
 
-from compactor.settings.policies import read_policies
 from compactor_tables.metadata.measuring import measure_table
 from compactor_tables.orders import Condition
+from compactor_tables.policies import read_policies
 from compactor_tables.table_planning import TablePlan, plan_table
 from tests.support.maintained_tables import IcebergLake, Named
 

@@ -6,7 +6,6 @@ import pytest
 
 from compactor.errors import IntegrityError
 from compactor.ports import RunTime
-from compactor.settings.policies import read_policies
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_tables import document_keys as places
@@ -27,6 +26,7 @@ from compactor_tables.observation_history import (
 )
 from compactor_tables.observations import History, Look, Maintained
 from compactor_tables.observing import Watched, note_maintenance, watch
+from compactor_tables.policies import read_policies
 from tests.support.memory_store import Crashed, ManualClock, MemoryStore
 
 STATE = parse_location("s3://state/maintenance/")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from compactor.settings.policies import read_policies
 from compactor.sizes import GIB, MIB, TIB
 from compactor_tables.costs import ENGINES, cost, payback, savings
 from compactor_tables.measures import (
@@ -20,6 +19,7 @@ from compactor_tables.measures import (
     TableMeasure,
 )
 from compactor_tables.orders import Condition
+from compactor_tables.policies import read_policies
 from compactor_tables.rewrite_packing import Rewrite
 from compactor_tables.table_planning import TablePlan, plan_table
 from compactor_tables.touched_partitions import may_share_rows

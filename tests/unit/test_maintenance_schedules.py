@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor.settings.policies import read_policies
-from compactor.settings.schedules import parse_every
+from compactor_tables.policies import read_policies
+from compactor_tables.schedules import parse_every
 
 
 def at(text: str) -> float:

@@ -30,8 +30,6 @@ TYPED = {
     SkipReason.ARCHIVED: "restore them first",
     SkipReason.NOT_INCLUDED: "no pattern of include (*.log, *.gz); patterns are of keys below",
     SkipReason.EXCLUDED: "excluded by exclude (tmp/*); correct exclude if they should be compacted",
-    SkipReason.RULE: "left by a rule of policies; compactor plan names the rule",
-    SkipReason.QUIET: "quiet hours of a rule of policies; run outside of them",
     SkipReason.OWN_STATE: "give a source that no run wrote",
     SkipReason.HIDDEN: "begins with _ or .; spell that out in a pattern of include",
     SkipReason.TABLE: "files of a table",

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from compactor.errors import InvalidInput
-from compactor.settings.policies import read_policies
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_tables import superseded
 from compactor_tables.maintenance_receipts import DONE, MaintenanceReceipt, RewrittenPartition
+from compactor_tables.policies import read_policies
 from compactor_tables.superseded import Live, SupersededFiles
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 

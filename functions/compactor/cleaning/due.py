@@ -31,7 +31,6 @@ from compactor.model import Partition, SourceObject
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
 from compactor.readers.clean_up_gate import ReaderGate
-from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 from compactor.sinks.table_proof import OpenCatalog, TableProof, look_at_table
 
@@ -189,8 +188,8 @@ def examine(
 ) -> Examined | None:
     """Decide about one entry; return None if its sources must still be kept.
 
-    They are kept while retention has not passed by the store's clock, a rule says so, or the output
-    is not in the destination's table yet.
+    They are kept while retention has not passed by the store's clock, or the output is not in the
+    destination's table yet.
 
     Raises:
         IntegrityError: the entry changed since the log was read.
@@ -201,8 +200,6 @@ def examine(
     sources = cleanup.own_sources(commit, run.settings.source) if entry.valid else ()
     if entry.valid and commit.sources and not sources:
         return Examined(commit, elsewhere=True)
-    if _is_left_by_a_rule(run, sources):
-        return None
     look = _Look(run, log, table)
     if sources and look.waits_for(commit):
         return None
@@ -231,19 +228,6 @@ def _is_read(run: CleanUpRun, sources: Sequence[SourceObject]) -> bool:
 def _unsafe(run: CleanUpRun, found: Examined, error: IntegrityError) -> Examined:
     where = f"{run.path or '(root)'} commit {found.commit.sequence}"
     return Examined(found.commit, fault=f"{where}: {error}; its sources stay")
-
-
-def _is_left_by_a_rule(run: CleanUpRun, sources: Iterable[SourceObject]) -> bool:
-    """Return True if a rule says to leave one of the sources, always or for now.
-
-    Then all stay: a partly finished commit would be examined again in every run.
-    """
-    if not run.settings.policies:
-        return False
-    root, now = run.settings.source.root, run.clock.now()
-    rules = ObjectRules(run.settings.rules, root.bucket, root.prefix)
-    found = (rules.of(one.key) for one in sources)
-    return any(one.rule.leave or one.is_quiet(now) for one in found)
 
 
 class _Look(NamedTuple):
@@ -306,8 +290,8 @@ def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
     owned = surroundings.owned(prefix, sorted(one.key for one in sources))
     if owned is not None:
         raise IntegrityError(
-            f"s3://{bucket}/{owned} lies in a table or registry that was made since; a rule of"
-            ' policies with "leave" passes over its sources, and compactor tables compacts a table'
+            f"s3://{bucket}/{owned} lies in a table or registry that was made since;"
+            " compactor tables compacts a table"
         )
 
 

@@ -26,7 +26,6 @@ from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SkipReason, Sour
 from compactor.planning.partition_listing import Lists
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore, SummedPage
-from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 
 #: Returns the identities of a partition's committed sources.
@@ -95,7 +94,6 @@ class Count:
         stop: returns True when counts are to stop between two pages.
         around: surroundings in the source's bucket; by default, nothing is known of them yet.
         rests: finds partitions at rest; None if there cannot be any.
-        now: UNIX seconds, for quiet hours; None if they do not matter.
         lists: lists the objects, if not the store.
     """
 
@@ -109,11 +107,9 @@ class Count:
         *,
         around: Surroundings | None = None,
         rests: Rests | None = None,
-        now: float | None = None,
         lists: Lists | None = None,
     ) -> None:
         self.settings = settings
-        self._now = now
         self.store = store
         self.lists = lists or store
         self.committed = committed
@@ -131,9 +127,10 @@ class Count:
             return partition, tally
         if len(partition.path.encode()) > self._longest_path:
             return partition, _LeftAlone(self, partition, tally).count()
-        reason = self._rule_against(partition)
-        if reason is not None:
-            return partition, self._left_by_rule(partition, tally, reason)
+        # With events, the worker finds the owner, because it must mark the pending objects.
+        owner = None if self.settings.takes_events else self._above(partition.prefix)
+        if owner is not None:
+            return partition, self._owned(partition, tally, owner)
         counting = _Counting(self, partition, tally)
         while not counting.count():
             counting = _Counting(self, partition, Tally(against_log=True))
@@ -143,21 +140,8 @@ class Count:
             counting.tally.oversized |= of_spark
         return partition, counting.tally
 
-    def _rule_against(self, partition: Partition) -> SkipReason | None:
-        """Return why a partition must be left alone as a whole; None if it need not be."""
-        # With events, the worker finds the owner, because it must mark the pending objects.
-        owner = None if self.settings.takes_events else self._above(partition.prefix)
-        if owner is not None or not self.settings.policies:
-            return owner
-        one = ObjectRules(self.settings.rules, partition.bucket, partition.prefix).one
-        if one is None:
-            return None
-        if one.rule.leave:
-            return SkipReason.RULE
-        return SkipReason.QUIET if self._now is not None and one.is_quiet(self._now) else None
-
-    def _left_by_rule(self, partition: Partition, tally: Tally, reason: SkipReason) -> Tally:
-        """Count a partition that is left alone for ``reason``, and so has no work item."""
+    def _owned(self, partition: Partition, tally: Tally, reason: SkipReason) -> Tally:
+        """Count a partition that a table or registry owns, and so has no work item."""
         tally = _LeftAlone(self, partition, tally).count()
         tally.alone = False
         if tally.complete and tally.objects:

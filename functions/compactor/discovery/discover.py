@@ -68,7 +68,7 @@ def discover(
     dates = dates_of(settings, now)
     rests = rests_of(settings, store, now, has_identity=check_places(settings, store))
     around = Surroundings(store, settings.source.root.bucket)
-    count = Count(settings, store, committed, fleet or Fleet(), around=around, rests=rests, now=now)
+    count = Count(settings, store, committed, fleet or Fleet(), around=around, rests=rests)
     found = Found(settings)
     with Parallel(workers) as parallel:
         search = Search(settings, store, parallel, around)

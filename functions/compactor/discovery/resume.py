@@ -85,7 +85,6 @@ def discover_on(ask: Ask) -> Discovery | Part | Joined:
         _stop_before(ask.deadline),
         around=around,
         rests=rests,
-        now=ask.now,
     )
     pieces = Pieces(settings, ask.run_id, store)
     partitions = pieces.partitions()

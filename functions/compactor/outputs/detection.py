@@ -8,7 +8,6 @@ from collections.abc import Callable
 from compactor.formats import Decide, Detected, PassingCheck, detect
 from compactor.log.left_alone import WAITS
 from compactor.model import Format, Signature
-from compactor.settings.object_rules import csv_header_of
 from compactor.settings.settings import Settings
 
 _DIGEST_BYTES = 8
@@ -29,7 +28,6 @@ def detector(settings: Settings, decide: Decide) -> Detector:
         decide: returns what is decided about the first record of a CSV source's data set.
     """
     forced, reading = forced_format(settings), settings.characters
-    declared = csv_header_of(settings)
 
     def detected(head: bytes, key: str, complete: bool) -> Detected | None:
         return detect(
@@ -38,7 +36,7 @@ def detector(settings: Settings, decide: Decide) -> Detector:
             complete=complete,
             forced=forced,
             reading=reading,
-            csv_header=declared(key),
+            csv_header=settings.csv_header_of(key),
             decide=decide,
         )
 
@@ -61,12 +59,11 @@ def deciding_settings(settings: Settings) -> tuple[str, ...]:
     """Return the settings that decide what a source is, and how it is read and joined."""
     return (
         settings.format,
-        settings.csv_header,
+        settings.csv_header_text,
         settings.encoding,
         settings.documents,
         settings.output_format,
         settings.second_reading,
-        *settings.csv_rules,
     )
 
 

@@ -20,7 +20,7 @@ def declared_by(settings: Settings) -> Declared:
     """Return what the settings declare about sources and outputs, for the second reading."""
     return Declared(
         format=settings.format,
-        csv_header=settings.csv_header,
+        csv_header=settings.csv_header if isinstance(settings.csv_header, str) else "auto",
         single_byte=settings.characters.single_byte,
         nul_bytes=settings.characters.keep_nuls,
         document_lines=settings.documents == "lines",

@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from compactor.model import Partition, SkipReason, SourceObject
 from compactor.planning.markers import Roots, owner_of
-from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import STATE_ROOT, Settings
 
 # Query engines ignore such names, so writers use them for data that is not complete or not data.
@@ -39,11 +38,6 @@ class KeyRules:
         ]
         self._include = _globs(settings.include)
         self._exclude = _globs(settings.exclude)
-        self._policies = (
-            ObjectRules(settings.rules, partition.bucket, partition.prefix)
-            if settings.policies
-            else None
-        )
         self._own = (settings.destination, settings.state)
 
     def __call__(self, source: SourceObject) -> SkipReason | None:
@@ -62,8 +56,6 @@ class KeyRules:
             return SkipReason.CLOUDTRAIL_DIGEST
         if source.key.endswith("/") and not source.size:
             return SkipReason.DIRECTORY_MARKER
-        if self._policies is not None and self._policies.of(source.key).rule.leave:
-            return SkipReason.RULE
         return self._by_globs(relative)
 
     def _by_globs(self, relative: str) -> SkipReason | None:

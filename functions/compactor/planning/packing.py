@@ -113,12 +113,11 @@ def make_group(
         BYTES_VERSION,
         settings.format,
         settings.encoding,
-        settings.csv_header,
+        settings.csv_header_text,
         settings.compression,
         settings.documents,
         str(copy),
     )
-    options += settings.csv_rules
     if settings.columnar:
         options += (settings.output_format, settings.parquet_schema or "")
     if settings.upsert_key:

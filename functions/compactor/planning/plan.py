@@ -23,7 +23,6 @@ from compactor.model import (
 from compactor.planning.key_rules import KeyRules
 from compactor.planning.markers import Roots, roots_in
 from compactor.planning.packing import pack
-from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
 
@@ -40,8 +39,6 @@ class Knowledge(msgspec.Struct, frozen=True):
         quarantined: identities of sources that were left alone, and would be again.
         signatures: signatures learned from sources that did not fit their group.
         buckets: source buckets that commits name.
-        at: the actual time, UNIX seconds, if ages are counted back from another time; otherwise
-            None.
         roots: prefixes that a table or registry owns, in addition to those the listing shows.
     """
 
@@ -49,7 +46,6 @@ class Knowledge(msgspec.Struct, frozen=True):
     quarantined: Container[bytes] = frozenset()
     signatures: Mapping[bytes, Signature] = msgspec.field(default_factory=dict)
     buckets: Set[str] = frozenset()
-    at: float | None = None
     roots: Roots = msgspec.field(default_factory=dict)
 
 
@@ -119,16 +115,10 @@ class _Rules:
     ) -> None:
         self._known = known
         self._now = now
-        self._at = now if known.at is None else known.at
         self._settled_before = now - settings.settle_seconds
         self._retry_quarantined = settings.retry_quarantined
         self.by_key = KeyRules(settings, partition, known.roots)
         self._partition_length = len(partition.prefix)
-        self._policies = (
-            ObjectRules(settings.rules, partition.bucket, partition.prefix)
-            if settings.policies
-            else None
-        )
 
     def reason_to_skip(self, source: SourceObject) -> SkipReason | None:
         return self.by_key(source) or self._by_level(source) or self._by_state(source)
@@ -147,8 +137,6 @@ class _Rules:
             return SkipReason.ARCHIVED
         if source.last_modified > self._settled_before:
             return SkipReason.TOO_YOUNG
-        if self._policies is not None and self._policies.of(source.key).is_quiet(self._at):
-            return SkipReason.QUIET
         return None
 
 

@@ -19,7 +19,6 @@ from compactor.readers.parquet_columns import columns_of as parquet_columns
 from compactor.readers.partition_columns import PartitionColumns
 from compactor.readers.reader_catalog import ReaderCatalog
 from compactor.readers.states import Held
-from compactor.settings.object_rules import csv_header_of
 from compactor.settings.reader_table import manifests_of, parse_reader_table
 from compactor.settings.settings import Settings
 
@@ -146,7 +145,6 @@ def _detected(
     if settings.columnar or (forced is not None and not spec_of(forced).declared):
         return Detected(forced if forced and not settings.columnar else Format.PARQUET)
     reading = settings.characters
-    csv_header = csv_header_of(settings)
     dialects = Dialects(settings, store, samples=False)
 
     def decide(key: str, delimiter: bytes, columns: int) -> Decision:
@@ -160,7 +158,7 @@ def _detected(
                 complete=False,
                 forced=forced,
                 reading=reading,
-                csv_header=csv_header(_source_key(one.key, settings)),
+                csv_header=settings.csv_header_of(_source_key(one.key, settings)),
                 decide=decide,
             )
         except UnreadableSource:

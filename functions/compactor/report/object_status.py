@@ -182,7 +182,7 @@ def _decision(inquiry: Inquiry, settings: Settings, log: StoredLog, sequence: in
         return found.warnings[0]
     if found.due:
         return "the next clean-up deletes its sources"
-    return "waits: a rule of policies leaves its sources, or the output is not in the table yet"
+    return "waits: the output is not in the table yet"
 
 
 def _sources_text(commit: Commit, output: Output) -> str:

@@ -13,7 +13,7 @@ from compactor.settings.fields import FIELDS
 # Reasons that depend on age alone, and so pass with time.
 BY_AGE = (SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION)
 #: Reasons of objects that a later run takes as they are.
-WAITING = frozenset({*BY_AGE, SkipReason.TOO_FEW, SkipReason.QUIET})
+WAITING = frozenset({*BY_AGE, SkipReason.TOO_FEW})
 # Explanation, then what to do; empty if there is nothing to do, or only time helps.
 # {name} is replaced by the value of a setting, {=name value} by how to set one.
 _TEXTS: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
@@ -39,8 +39,6 @@ _TEXTS: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
             "excluded by exclude ({exclude})",
             "correct exclude if they should be compacted",
         ),
-        SkipReason.RULE: ("left by a rule of policies", "compactor plan names the rule"),
-        SkipReason.QUIET: ("in the quiet hours of a rule of policies", "run outside of them"),
         SkipReason.OWN_STATE: (
             "outputs or records of this program",
             "give a source that no run wrote",

@@ -246,7 +246,7 @@ def _reason(
     state = CommitLog(inquiry.store, settings, partition).load()
     dialects = partial(Dialects(settings, inquiry.store).version, partition.prefix)
     left_alone = state.left_alone(decided_by(settings), dialects)
-    known = Knowledge(state.committed, left_alone, buckets=state.buckets, at=now)
+    known = Knowledge(state.committed, left_alone, buckets=state.buckets)
     alone = replace(settings, min_objects=1, open_partition_seconds=0)
     store = cast(ObjectStore, _OneKey(inquiry.store, present.key))
     planned = Forecast(alone, store, known, state.written_at).of(partition, now)

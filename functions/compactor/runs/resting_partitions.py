@@ -127,7 +127,7 @@ class RestNotes:
             ``now`` if the time cannot be predicted; infinity if age changes nothing.
         """
         settings, times = self._run.settings, [inf]
-        if any(one.restored_until for one in self._left) or SkipReason.QUIET in decision.skipped:
+        if any(one.restored_until for one in self._left):
             return now
         if SkipReason.TOO_YOUNG in decision.skipped:
             arrived = (one.last_modified for one in self._left)

@@ -95,7 +95,6 @@ class WindowPlanner:
             state.left_alone(decided_by(run.settings), self._dialects_version),
             self._notes.signatures,
             state.buckets,
-            run.clock.now(),
             self.listings.roots,
         )
 

@@ -6,8 +6,5 @@ arguments         a command-line option for each field
 specs             how one field is described and checked
 uris              S3Uri: locations of source, destination and state, and whether they overlap
 partitioning      the columns, and transforms of columns, that partition a table
-policies          rules about tables and objects; the first that matches applies
-object_rules      which of the rules apply to the objects of a partition
-schedules         when something is due by the date, and when nothing may run
 windows           which prefixes are partitions of a window of time
 """

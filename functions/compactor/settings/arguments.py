@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from compactor.errors import InvalidInput
@@ -13,7 +12,6 @@ from compactor.settings.fields import FIELDS
 from compactor.settings.specs import FieldSpec
 
 SOURCE, DESTINATION, STATE = "s3_source_uri", "s3_destination_uri", "s3_state_uri"
-POLICIES = "policies"
 
 
 def add_places(parser: argparse.ArgumentParser, *names: str, optional: bool = False) -> None:
@@ -68,7 +66,7 @@ def _add_field(parser: argparse._ActionsContainer, spec: FieldSpec) -> None:
     arguments: dict[str, Any] = {"dest": spec.name, "help": _help(text), "default": None}
     if isinstance(spec.default, bool):
         arguments["action"] = argparse.BooleanOptionalAction
-    elif isinstance(spec.default, tuple) and spec.name != POLICIES:
+    elif isinstance(spec.default, tuple):
         many = "GLOB" if "globs" in spec.accepted else "NAME"
         arguments |= {"action": "append", "metavar": many}
     else:
@@ -76,24 +74,7 @@ def _add_field(parser: argparse._ActionsContainer, spec: FieldSpec) -> None:
     parser.add_argument(*names, **arguments)
 
 
-def _rules(spec: FieldSpec, text: str) -> object:
-    """Read rules from JSON text or from a file.
-
-    Raises:
-        InvalidInput: it cannot be read, or a rule is rejected.
-    """
-    try:
-        found = json.loads(text if text.lstrip().startswith("[") else Path(text).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        accepted = f"a JSON file with {spec.accepted} ({error})"
-        raise InvalidInput(spec.name, text, accepted) from None
-    spec.parse(found)
-    return found
-
-
 def _metavar(spec: FieldSpec) -> str:
-    if spec.name == POLICIES:
-        return "FILE.json"
     if spec.name.endswith("_uri"):
         return "URI"
     return "N" if spec.accepted.startswith(("a whole number", "a number")) else "VALUE"
@@ -109,8 +90,6 @@ def _value(spec: FieldSpec, text: str) -> object:
     Raises:
         InvalidInput: the field accepts none of them.
     """
-    if spec.name == POLICIES:
-        return _rules(spec, text)
     try:
         spec.parse(text)
     except InvalidInput as error:

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, get_type_hints
 
 from compactor.model import Compression, Format
 from compactor.settings.partitioning import PARTITIONING_ACCEPTED, parse_partitioning
-from compactor.settings.policies import checked_policies
 from compactor.settings.reader_table import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.specs import (
     Declared,
@@ -63,6 +62,17 @@ _ENGINE = matching(
     r"emr|emr_serverless|none|j-[A-Za-z0-9]{1,64}",
     '"emr", "emr_serverless", "none", or the id of a running EMR cluster, such as j-2AXXXXXXGAPLF',
 )
+
+
+def _read_csv_header(value: object) -> str | tuple[str, ...]:
+    if isinstance(value, str) and value in ("auto", "present", "absent"):
+        return value
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError
+    declared = [one.rpartition("=") if isinstance(one, str) else ("", "", "") for one in value]
+    if not all(glob and header in ("present", "absent") for glob, _, header in declared):
+        raise ValueError
+    return tuple(value)
 
 
 class CleanUpMode(StrEnum):
@@ -183,17 +193,6 @@ class RunFields:
         tuple[str, ...],
         Declared(_WHICH, (), globs(), "Globs as in include; matching objects are left alone."),
     ]
-    policies: Annotated[
-        tuple[Mapping[str, Any], ...],
-        Declared(
-            _WHICH,
-            (),
-            Reader("a list of rules (docs/maintenance.md)", checked_policies),
-            "Rules by object patterns such as s3://logs/app/*. The first rule that matches"
-            " applies: objects it says to leave are neither compacted nor deleted, and nothing"
-            " happens in its quiet hours.",
-        ),
-    ]
     settle_seconds: Annotated[
         int,
         Declared(
@@ -269,14 +268,18 @@ class RunFields:
         ),
     ]
     csv_header: Annotated[
-        str,
+        str | tuple[str, ...],
         Declared(
             _FORMATS,
             "auto",
-            one_of("auto", "present", "absent"),
+            Reader(
+                '"auto", "present", "absent", or a list such as ["vendor/*=present", "*=absent"]',
+                _read_csv_header,
+            ),
             "Whether the first record of CSV and TSV objects names the columns. auto decides once"
             " per data set from many of its objects, and leaves objects alone where these do not"
-            " decide.",
+            " decide. In a list, the first glob that matches counts, as in include; auto if none"
+            " does.",
         ),
     ]
     compression: Annotated[

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, cast
 
@@ -17,7 +18,6 @@ from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
-from compactor.settings.policies import Policies, read_policies
 from compactor.settings.reader_checks import check_readers
 from compactor.settings.tables import TableAddress, parse_table, require_readable_key
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
@@ -100,17 +100,20 @@ class Settings(RunFields):
         """The source's root and the pattern below it."""
         return _source(self.s3_source_uri)
 
-    @property
-    def rules(self) -> Policies:
-        """The rules for the source's objects."""
-        return _rules(json.dumps(self.policies)) if self.policies else _NO_RULES
+    def csv_header_of(self, key: str) -> str:
+        """Return what is declared of a source's first record: auto, present or absent."""
+        if isinstance(self.csv_header, str):
+            return self.csv_header
+        relative = key[len(self.source.root.prefix) :]
+        declared = (text.rpartition("=") for text in self.csv_header)
+        return next((one for glob, _, one in declared if fnmatchcase(relative, glob)), "auto")
 
     @property
-    def csv_rules(self) -> tuple[str, ...]:
-        """The rules that declare whether CSV has a header, in order, as text."""
-        rules = self.rules.rules if self.policies else ()
-        declaring = (one for one in rules if one.csv_header != "auto")
-        return tuple(f"{' '.join(one.match)}={one.csv_header}" for one in declaring)
+    def csv_header_text(self) -> str:
+        """What is declared of the first records of all sources, as one text."""
+        if isinstance(self.csv_header, str):
+            return self.csv_header
+        return json.dumps(self.csv_header, separators=(",", ":"))
 
     @property
     def characters(self) -> Reading:
@@ -183,14 +186,6 @@ class Settings(RunFields):
             accepted = f"a window of at most {MAX_WINDOW_PREFIXES:,} {unit}"
             raise InvalidInput(field, getattr(self, field), accepted)
         return start, end
-
-
-_NO_RULES = Policies()
-
-
-@lru_cache(16)
-def _rules(text: str) -> Policies:
-    return read_policies(json.loads(text))
 
 
 # Cached: called for every key that is built, a dozen times per partition.

@@ -25,7 +25,6 @@ from compactor_cli.commit_logs import require_state
 from compactor_cli.console import print_error, print_line, print_table
 
 _SHOWN_ROWS = 50
-_FIELDS = ("retention_days", "policies")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-y", "--yes", action="store_true", help="delete without confirmation; required in scripts"
     )
     options.add_common(parser)
-    options.add_named(parser, options.STATE, *_FIELDS)
+    options.add_named(parser, options.STATE, "retention_days")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,7 +6,6 @@ import argparse
 
 from compactor.settings.arguments import (
     DESTINATION,
-    POLICIES,
     SOURCE,
     STATE,
     add_fields,
@@ -18,7 +17,6 @@ from compactor_cli.jobs import JOB_FILE
 
 __all__ = [
     "DESTINATION",
-    "POLICIES",
     "SOURCE",
     "STATE",
     "add_common",

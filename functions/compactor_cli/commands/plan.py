@@ -25,7 +25,6 @@ from compactor.report.idle_reasons import nothing_to_do
 from compactor.report.skipped import hint_of
 from compactor.runs.event_listing import event_listing
 from compactor.s3.store import S3Store
-from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes, plural
 from compactor_cli import plan_money
@@ -128,7 +127,6 @@ def run(args: argparse.Namespace) -> int:
     if warning:
         print_line(f"warning: {warning}")
     _show(found, forecasts)
-    _show_rules(settings, found, forecasts)
     return 0
 
 
@@ -193,12 +191,7 @@ def _document(
             "bytes": sum(f.bytes for f in forecasts),
             "skipped": dict(skips(found, forecasts)),
         },
-        "partitions": [
-            {**f.to_dict(), "rule": rule_of(settings, f.item).text}
-            if settings.policies
-            else f.to_dict()
-            for f in forecasts
-        ],
+        "partitions": [f.to_dict() for f in forecasts],
         "oversized": [item.to_dict() for item in found.oversized],
         "resting": asdict(found.resting),
         "unpartitioned": asdict(found.unpartitioned),
@@ -212,26 +205,6 @@ def _show(found: Discovery, forecasts: Sequence[Forecast]) -> None:
     if outside.objects:
         such = f" such as {outside.examples[0]}" if outside.examples else ""
         print_line(f"outside every partition: {plural(outside.objects, 'object')}{such}")
-
-
-def _show_rules(settings: Settings, found: Discovery, forecasts: Sequence[Forecast]) -> None:
-    """Print how many partitions each rule matched, and an example of what it skips."""
-    if not settings.policies:
-        return
-    bucket = settings.source.root.bucket
-    matched = Counter(rule_of(settings, one.item).text for one in forecasts)
-    for text, partitions in sorted(matched.items()):
-        print_line(f"{text}: {plural(partitions, 'partition')}")
-    for reason in (SkipReason.RULE.value, SkipReason.QUIET.value):
-        for one in _skipped(found, forecasts):
-            for key in one[reason].examples[:1] if reason in one else ():
-                rule = settings.rules.of(f"s3://{bucket}/{key}")
-                print_line(f"{reason} by {rule.text}: {key}")
-
-
-def rule_of(settings: Settings, item: WorkItem) -> Matched:
-    """Return the rule for a partition's prefix; single objects may match other rules."""
-    return settings.rules.of(f"s3://{item.bucket}/{item.prefix}")
 
 
 def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:

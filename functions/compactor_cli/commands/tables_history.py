@@ -12,7 +12,6 @@ import msgspec
 
 from compactor.errors import InvalidInput
 from compactor.s3.store import S3Store
-from compactor.settings.policies import RULE_FIELDS
 from compactor.settings.tables import TABLE_ACCEPTED, parse_table
 from compactor.settings.uris import S3Uri
 from compactor.sizes import human_bytes, plural
@@ -23,6 +22,7 @@ from compactor_tables.advising import Advice, advise
 from compactor_tables.latency import ESTIMATE
 from compactor_tables.observations import History, Look
 from compactor_tables.observing import Watched
+from compactor_tables.policies import RULE_FIELDS
 
 _SHOWN_ROWS = 20
 _COLUMNS, _ROWS = 72, 8

@@ -9,11 +9,11 @@ from urllib.parse import unquote
 from compactor.errors import InvalidInput
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore, TaggedStore
-from compactor.settings.policies import Rule
 from compactor.settings.tables import DELTA, TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 from compactor.table_formats.delta_log import LOG, DeltaLog
 from compactor_tables.maintenance_receipts import MaintenanceReceipt
+from compactor_tables.policies import Rule
 from compactor_tables.superseded import Live, SupersededFiles, Tagging
 
 _VERSION = re.compile(r"\d{20}\.json")

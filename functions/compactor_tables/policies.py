@@ -1,9 +1,7 @@
-"""Rules about tables and objects: which are left alone, and how and when the others are handled.
+"""Rules about tables: which are left alone, and how and when the others are maintained.
 
 The first rule of a file that matches applies. A pattern names tables (``glue:bronze.*``,
-``delta:s3://lake/gold/*``) or plain objects (``s3://logs/app/*``); ``*`` matches anything, and
-``bronze.*`` matches tables of any catalog. Rules for both can say what is never touched, and when
-nothing may run.
+``delta:s3://lake/gold/*``); ``*`` matches anything, and ``bronze.*`` matches tables of any catalog.
 """
 
 from __future__ import annotations
@@ -16,14 +14,6 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 
 from compactor.errors import InvalidInput
-from compactor.settings.schedules import (
-    EVERY_ACCEPTED,
-    HOURS_ACCEPTED,
-    Every,
-    QuietHours,
-    parse_every,
-    parse_hours,
-)
 from compactor.settings.specs import (
     Declared,
     FieldSpec,
@@ -37,6 +27,14 @@ from compactor.settings.specs import (
 )
 from compactor.settings.units import days, seconds, size
 from compactor.sizes import MIB, TIB
+from compactor_tables.schedules import (
+    EVERY_ACCEPTED,
+    HOURS_ACCEPTED,
+    Every,
+    QuietHours,
+    parse_every,
+    parse_hours,
+)
 
 ENGINES = ("auto", "spark", "athena", "glue")
 _WHAT, _HOW, _KEEP, _WHEN = "What", "How", "What is kept", "When"
@@ -96,16 +94,6 @@ class Rule(msgspec.Struct, frozen=True):
     ]
     leave: Annotated[
         bool, Declared(_WHAT, False, flag(), "Never touch it; no other field says anything then.")
-    ]
-    csv_header: Annotated[
-        str,
-        Declared(
-            _WHAT,
-            "auto",
-            one_of("auto", "present", "absent"),
-            "Objects: whether their first CSV or TSV record names the columns; auto is what the"
-            " setting of this name says.",
-        ),
     ]
     engine: Annotated[
         str,
@@ -260,7 +248,7 @@ _FLOORS = {"keep_days": 7.0, "orphan_days": 3.0}
 
 
 class Matched(msgspec.Struct, frozen=True):
-    """The rule for one table or prefix.
+    """The rule for one table.
 
     Attributes:
         number: number of the rule in its file, from 1; 0 if none matched.
@@ -287,7 +275,7 @@ class Policies(msgspec.Struct, frozen=True):
     rules: tuple[Rule, ...] = ()
 
     def of(self, name: str) -> Matched:
-        """Return the rule for a table's address, or for the URI of a prefix or object."""
+        """Return the rule for a table's address."""
         for position, rule in enumerate(self.rules, start=1):
             for pattern in rule.match:
                 if matches(pattern, name):
@@ -297,18 +285,13 @@ class Policies(msgspec.Struct, frozen=True):
 
 def matches(pattern: str, name: str) -> bool:
     """Return whether a pattern matches a name. ``*`` matches anything, all else itself."""
-    if "://" not in pattern and not _TABLE.match(pattern):
+    if not _TABLE.match(pattern):
         # The pattern is a table's name, for any catalog. A path is not such a name.
-        kind, _, rest = name.partition(":")
-        if kind == "s3" or not rest or "/" in rest.rpartition("#")[2]:
+        name = name.partition(":")[2].rpartition("#")[2]
+        if not name or "/" in name:
             return pattern == "*"
-        name = rest.rpartition("#")[2]
-    return compiled(pattern).fullmatch(name) is not None
-
-
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a pattern."""
-    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+    wanted = ".*".join(map(re.escape, pattern.split("*")))
+    return re.fullmatch(wanted, name, re.DOTALL) is not None
 
 
 def read_policies(document: object) -> Policies:
@@ -325,19 +308,6 @@ def read_policies(document: object) -> Policies:
             "policies", document, 'a list of rules such as [{"match": ["bronze.*"]}]'
         )
     return Policies(tuple(_read_rule(number, one) for number, one in enumerate(document, start=1)))
-
-
-def checked_policies(document: object) -> tuple[dict[str, Any], ...]:
-    """Check rules and return them unchanged.
-
-    Raises:
-        ValueError: it is not a list.
-        InvalidInput: see :func:`read_policies`.
-    """
-    if not isinstance(document, Sequence) or isinstance(document, str | bytes):
-        raise ValueError
-    read_policies(document)
-    return tuple(dict(one) for one in document)
 
 
 def _read_rule(position: int, given: object) -> Rule:
