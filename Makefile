@@ -42,10 +42,10 @@ bench: set-up ## Measure: ARGS="worker|queries ..."; ARGS="worker --against COMM
 	@.venv/bin/python -m compactor_dev.bench $(ARGS)
 
 spark-bundle: set-up ## Build what a cluster needs for the Spark job; ARGS="--architecture x86_64"
-	@.venv/bin/python -m compactor_dev.spark_bundle $(ARGS)
+	@.venv/bin/python -m cdk.bundles $(ARGS)
 
 spark-jars: set-up ## Fetch the archives with which a deployment merges into tables with a key; make deploy does it, too
-	@.venv/bin/python -m compactor_dev.spark_jars
+	@.venv/bin/python -m cdk.spark_jars
 
 synth: node_modules ## Write the CloudFormation template to cdk.out/, without AWS; ARGS="-c key=value"
 	@$(CDK) synth --quiet $(ARGS)
@@ -61,12 +61,12 @@ bootstrap: node_modules ## Prepare an account and region for the CDK, once; ARGS
 
 deploy: node_modules ## Deploy to the account and region of your credentials; ARGS="-c key=value"
 	@.venv/bin/python -m compactor_dev.credentials deploy $(ARGS)
-	@.venv/bin/python -m compactor_dev.emr_serverless deploy $(ARGS)
+	@.venv/bin/python -m cdk.emr_serverless deploy $(ARGS)
 	@$(CDK) deploy $(ARGS)
 
 destroy: node_modules ## Remove the deployment; buckets and what is in them stay; ARGS="-c key=value"
 	@.venv/bin/python -m compactor_dev.credentials destroy $(ARGS)
-	@.venv/bin/python -m compactor_dev.emr_serverless destroy $(ARGS)
+	@.venv/bin/python -m cdk.emr_serverless destroy $(ARGS)
 	@$(CDK) destroy $(ARGS)
 
 smoke: node_modules ## Deploy, check and remove stacks of its own; CLEAN=1 removes what killed ones left; ARGS=--yes
@@ -141,13 +141,12 @@ format: set-up ## Format the code and mend what ruff can mend
 # The smaller locks are constrained by the larger one, so that all agree.
 lock: set-up ## Write the locks anew from pyproject.toml; UPGRADE=--upgrade takes newer versions
 	$(COMPILE) --extra local --extra iceberg --extra delta --extra lake --extra dev --output-file requirements-dev.txt
-	$(COMPILE) --constraint requirements-dev.txt --extra lambda --extra rows --output-file requirements.txt
+	$(COMPILE) --constraint requirements-dev.txt --extra lambda --extra iceberg --output-file requirements.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra spark --output-file requirements-spark.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra cdk --output-file requirements-cdk.txt
 	printf 'setuptools\nuv\n' | $(subst pyproject.toml,-,$(COMPILE)) --constraint requirements-dev.txt \
 		--output-file requirements-bootstrap.txt
 	PATH="$(CURDIR)/.venv/bin:$$PATH" npm install --package-lock-only --no-audit --no-fund
-	.venv/bin/python -m compactor_dev.npm_lock
 
 clean: ## Remove .venv and all that the tools left behind
 	rm -rf .venv node_modules cdk.out .mypy_cache .ruff_cache .pytest_cache .hypothesis \

@@ -22,8 +22,10 @@ stack               puts the following together
   schedule          the schedule of runs
   ingest            runs started by events; notifications: enables them on an existing bucket
   monitoring        the dashboard; metrics: its numbers; alarms: when a person is notified
-keys_table          the table of keys in docs/deployment.md
-bundling            builds the bundles of the functions and the Spark job
+bundles             builds the bundles of the functions and the Spark job; `make spark-bundle`
+spark_jars          jars of Iceberg and Delta for Spark; `make spark-jars`
+assets              the bundles as assets, named by their inputs
+emr_serverless      stops an idle application before it is changed; which regions have it
 checks              cdk-nag and our own Guard rules, at every synth
 """
 
@@ -32,6 +34,9 @@ from __future__ import annotations
 import os as _os
 import sys as _sys
 from pathlib import Path as _Path
+
+#: The directory of the checkout.
+REPOSITORY = _Path(__file__).resolve().parents[1]
 
 # The CDK runs on Node.js. Use the locked one, installed next to this Python, regardless of PATH.
 _node = _Path(_sys.executable).with_name("node")

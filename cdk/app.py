@@ -13,12 +13,11 @@ from typing import Any
 
 import aws_cdk as cdk
 
-from cdk import checks
+from cdk import REPOSITORY, checks
 from cdk.config import Config
 from cdk.config_checks import require_region
 from cdk.stack import CompactorStack
 from compactor.errors import InvalidInput
-from compactor_dev import REPOSITORY
 
 _FLAGS = Path(__file__).with_name("flags.json")
 _NO_BUNDLING: Mapping[str, Any] = {"aws:cdk:bundling-stacks": []}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cdk import maintenance_fields as tables
+from cdk.emr_serverless import missing_in
 from cdk.readers import (
     CLASSES,
     EMR_CLUSTER,
@@ -17,7 +18,6 @@ from cdk.readers import (
     TABLE,
 )
 from compactor.errors import InvalidInput
-from compactor_dev.emr_serverless import missing_in
 
 if TYPE_CHECKING:
     from cdk.config import Config

@@ -10,14 +10,14 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk.bundling import LAMBDA_PYTHON, functions_bundle
+from cdk import REPOSITORY
+from cdk.assets import LAMBDA_PYTHON, functions_bundle
+from cdk.bundles import Machine
 from cdk.checks import acknowledge_wildcard
 from cdk.config import Config
 from cdk.grants import allow, own_role
 from cdk.readers import Vpc
 from compactor.settings.encryption import ENCRYPTION_VARIABLE
-from compactor_dev import REPOSITORY
-from compactor_dev.bundling import Machine
 
 # The workflow waits 920 seconds, so a retry never starts while an invocation is still running.
 _TIMEOUT_SECONDS = 900

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from aws_cdk import aws_scheduler_targets as targets
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from cdk import REPOSITORY
 from cdk.checks import TABLES_HISTORY, TABLES_SUPERSEDED
 from cdk.config import Config
 from cdk.encryption import encryption_of
@@ -34,13 +36,20 @@ from cdk.schedule import add_schedule, how_to_start
 from cdk.spark import SparkStep
 from cdk.storage import ATHENA_RESULTS, Place
 from cdk.table_optimizers import LAKE_FORMATION, TableOptimizers
-from compactor_cli.runs import TABLES_LABEL
-from compactor_dev import REPOSITORY
-from compactor_local.tables_model import TABLES_SUBSTITUTIONS
 
+# ``${Substitution}`` of the definition -> function name.
+_FUNCTIONS: Mapping[str, str] = {
+    "ListTablesFunctionArn": "list_tables",
+    "PlanTableFunctionArn": "plan_table",
+    "BeginTableFunctionArn": "begin_table",
+    "AthenaStepFunctionArn": "athena_step",
+    "OptimizersFunctionArn": "optimizers",
+    "EndTableFunctionArn": "end_table",
+    "ReportTablesFunctionArn": "report_tables",
+}
 _DEFINITION = REPOSITORY / "statemachine" / "tables.asl.json"
 _MAP_RUNS = MapRuns(
-    labels=(TABLES_LABEL,),
+    labels=("Tables",),
     lists=("runs/*/tables.json",),
     results="runs/*/tables.json.results/*",
 )
@@ -226,7 +235,4 @@ class Maintenance(Construct):
 
 def _arns(functions: FunctionSet) -> dict[str, str]:
     """Return name of a substitution -> ARN of its function."""
-    return {
-        name: functions.by_name[function].function_arn
-        for name, function in TABLES_SUBSTITUTIONS.items()
-    }
+    return {name: functions.by_name[function].function_arn for name, function in _FUNCTIONS.items()}

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compactor.errors import InvalidInput
-from compactor_local.definition import each_state
 
 # The integration after arn:…:states:::, and the name of its rule ("IAM policies for integrated
 # services" in the Step Functions guide, a page for each service).
@@ -39,10 +38,18 @@ def managed_rules(definition: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _synchronous(definition: Mapping[str, Any]) -> Iterator[str]:
-    for _, state in each_state(definition):
+    for state in _states(definition):
         integration = str(state.get("Resource", "")).rpartition(":states:::")[2]
         if ".sync" in integration and integration not in _POLLED:
             yield integration
+
+
+def _states(definition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield every state of a definition, including those in Map and Parallel."""
+    for state in definition.get("States", {}).values():
+        yield state
+        for inner in (state.get("ItemProcessor", {}), *state.get("Branches", ())):
+            yield from _states(inner)
 
 
 def _rule_of(integration: str) -> str:

@@ -19,7 +19,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IConstruct
 
-from cdk.bundling import LAMBDA_PYTHON
+from cdk.assets import LAMBDA_PYTHON
 from cdk.config import Config
 from cdk.function_set import log_days
 from cdk.grants import allow, own_role

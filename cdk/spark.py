@@ -13,7 +13,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
-from cdk.bundling import asset, spark_application, spark_jar, spark_libraries
+from cdk import REPOSITORY
+from cdk.assets import asset, spark_application, spark_jar, spark_libraries
+from cdk.bundles import SCRIPT, Machine
 from cdk.config import Config
 from cdk.config_checks import SERVERLESS
 from cdk.emr import (
@@ -42,15 +44,23 @@ from cdk.maintained_tables import MaintainedTables
 from cdk.maintenance_fields import tables_spark
 from cdk.reader_table import may_switch, reader_table_of
 from cdk.readers import EmrCluster
+from cdk.spark_jars import PINNED, PINNED_DELTA
 from cdk.storage import SPARK_LOGS, Place, Storage
 from cdk.tables import Table, may_merge, table_of
-from compactor_dev import REPOSITORY
-from compactor_dev.bundling import Machine
-from compactor_dev.spark_bundle import SCRIPT
-from compactor_dev.spark_jars import PINNED, PINNED_DELTA
-from compactor_local.tables_model import SHARED_SUBSTITUTIONS
 from compactor_tables.measures import DELTA, ICEBERG
 
+# Substitutions that both definitions have, with the same values.
+_SHARED_SUBSTITUTIONS = (
+    "AwsPartition",
+    "AwsRegion",
+    "SparkAppZipUri",
+    "SparkDepsZipUri",
+    "SparkEncryption",
+    "SparkLogUri",
+    "SparkTimeoutSeconds",
+    "EmrServerlessApplicationId",
+    "EmrServerlessJobRoleArn",
+)
 # EMR bills idle clusters; one is only idle if its run was stopped halfway.
 _IDLE_SECONDS = 900
 _CREATE_SECONDS = 1_800
@@ -131,7 +141,7 @@ class SparkStep(Construct):
     def tables_substitutions(self) -> dict[str, str]:
         """The substitutions of the definition of maintenance."""
         script = self._assets.get("MaintainScriptUri")
-        shared = {name: self.substitutions[name] for name in SHARED_SUBSTITUTIONS}
+        shared = {name: self.substitutions[name] for name in _SHARED_SUBSTITUTIONS}
         return {
             **shared,
             "SparkEncryption": self._encryption_of_tables(),

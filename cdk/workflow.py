@@ -5,18 +5,17 @@ from __future__ import annotations
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
+from cdk import REPOSITORY
 from cdk.config import Config
 from cdk.functions import Functions
 from cdk.grants import allow, own_role
 from cdk.machines import Machine, MapRuns, allow_managed_rules, allow_map_runs, make_machine
 from cdk.spark import SparkStep
 from cdk.storage import Storage
-from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
-from compactor_dev import REPOSITORY
 
 _DEFINITION = REPOSITORY / "statemachine" / "compaction.asl.json"
 _MAP_RUNS = MapRuns(
-    labels=(PARTITIONS_LABEL, CLEAN_UPS_LABEL),
+    labels=("Partitions", "CleanUps"),
     lists=("runs/*/items.json", "runs/*/clean-up.json"),
     results="runs/*/results/*",
 )

@@ -1,4 +1,4 @@
-"""Development tools, which are not shipped: benchmark, bundles, locks, tables."""
+"""Development tools, which are not shipped: benchmark, image, tables of docs/."""
 
 from pathlib import Path
 

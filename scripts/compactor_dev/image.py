@@ -15,9 +15,9 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
+from cdk.bundles import ARCHITECTURES, BundleError, Machine, build_dependencies
 from compactor.errors import CompactorError, InvalidInput
 from compactor_dev import REPOSITORY
-from compactor_dev.bundling import ARCHITECTURES, BundleError, Machine, build_dependencies
 
 CONTAINERFILE = REPOSITORY / "deploy" / "Containerfile"
 # As in the Containerfile.
@@ -40,7 +40,7 @@ def prepare(context: Path, machine: Machine) -> None:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
     roots = [name[0] for one in project["dependencies"] if (name := _NAME.match(one))]
     packages = context / "packages"
-    build_dependencies(_LOCK, packages, machine, roots=roots, drop=_UNUSED)
+    build_dependencies(packages, machine, roots, unused=_UNUSED, lock=_LOCK)
     _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(context)])
     (wheel,) = context.glob("*.whl")
     shutil.unpack_archive(wheel, packages, "zip")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from cdk.bundles import BundleError, Machine
 from compactor_cli.commands import main
-from compactor_dev.bundling import BundleError, Machine
 from compactor_dev.image import CONTAINERFILE, prepare
 from tests.e2e.test_cli_commands import EACH, PARTITIONS, Lake
 from tests.support.server_builds import Unavailable, debian_base

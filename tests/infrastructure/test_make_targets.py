@@ -66,7 +66,7 @@ def test_every_target_that_asks_aws_looks_for_credentials_first(repo_root: Path)
 
 def test_what_changes_or_deletes_an_application_stops_it_first(repo_root: Path) -> None:
     makefile = (repo_root / "Makefile").read_text(encoding="utf-8")
-    stopping = r"-m compactor_dev\.emr_serverless (\w+) \$\(ARGS\)\n\t@\$\(CDK\) \1 "
+    stopping = r"-m cdk\.emr_serverless (\w+) \$\(ARGS\)\n\t@\$\(CDK\) \1 "
     assert re.findall(stopping, makefile) == ["deploy", "destroy"]
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from cdk.spark_jars import PINNED
 from compactor.settings.settings import Settings
 from compactor_cli.machine.spark_submit import SparkMissing, find_spark
-from compactor_dev.spark_jars import PINNED
 from tests.infrastructure.cloud import merging
 from tests.infrastructure.cloud.audit import Audit, uses
 from tests.infrastructure.cloud.deployment import Deployment, account_arn, deploy

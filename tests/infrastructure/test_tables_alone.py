@@ -11,10 +11,10 @@ import pytest
 
 from cdk import function_set
 from cdk.app import build
-from cdk.bundling import Bundle, functions_bundle
+from cdk.assets import Bundle, functions_bundle
+from cdk.bundles import Machine
 from cdk.config import Config
 from compactor.errors import InvalidInput
-from compactor_dev.bundling import Machine
 from compactor_local.tables_model import TABLES_HANDLERS
 from tests.infrastructure.cloud import expected
 from tests.infrastructure.cloud.assembly import Assembly

@@ -12,8 +12,8 @@ import pytest
 
 from cdk.app import build
 from cdk.config import Config
+from cdk.spark_jars import PINNED, PINNED_DELTA
 from compactor.errors import InvalidInput
-from compactor_dev.spark_jars import PINNED, PINNED_DELTA
 from compactor_local.definition import ACCOUNT, REGION
 from compactor_local.tables_model import TABLES_SUBSTITUTIONS, TABLES_VALUES
 from tests.infrastructure.cloud.assembly import Assembly

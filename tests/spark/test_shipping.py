@@ -15,9 +15,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from cdk.bundles import (
+    BundleError,
+    Machine,
+    SparkBundle,
+    build_spark_bundle,
+    submit_arguments,
+)
 from compactor_cli.machine.spark_submit import SparkHere
-from compactor_dev.bundling import BundleError, Machine
-from compactor_dev.spark_bundle import SparkBundle, build_spark_bundle, submit_arguments
 from compactor_local.embedded import EmbeddedS3
 from tests.spark.cluster import Cluster
 from tests.spark.job import Ended, Job

@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from cdk.bundles import BundleError
+from cdk.spark_jars import fetch_jars, jar_name
 from compactor.errors import InvalidInput
-from compactor_dev import spark_jars
-from compactor_dev.bundling import BundleError
 from tests.support.trino import build as trino_build
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -123,7 +123,7 @@ def table_jars() -> tuple[Path, ...]:
         _fetch_jars(wanted, directory)
 
     directory = _built(f"jars-{_digest(lock)}", build)
-    return tuple(directory / spark_jars.jar_name(coordinate) for coordinate in wanted)
+    return tuple(directory / jar_name(coordinate) for coordinate in wanted)
 
 
 def trino() -> Path:
@@ -141,7 +141,7 @@ def trino() -> Path:
 def _fetch_jars(wanted: Mapping[str, str], directory: Path) -> None:
     """Fetch jars by their coordinates, and compare each with its SHA-256."""
     try:
-        spark_jars.fetch(wanted, directory, lambda command: _run([*command], {}))
+        fetch_jars(wanted, directory, lambda command: _run([*command], {}))
     except BundleError as error:
         raise Unavailable(str(error)) from None
 

@@ -1,8 +1,8 @@
 """The wheel of this checkout in virtual environments with just the libraries it would install.
 
-The libraries are links to those of this environment, chosen by the locks: what a fresh ``pip
-install`` would bring, without a network. Nothing else of this environment can be imported there,
-nor the checkout.
+The libraries are links to those of this environment, chosen by what they require: what a fresh
+``pip install`` would bring, without a network. Nothing else of this environment can be imported
+there, nor the checkout.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 from compactor_dev import REPOSITORY
-from compactor_dev.lock_selection import select
 
 _PROJECT = "s3-compactor"
 # Spark takes 20 s, and ten times as long on a busy machine.
 _SECONDS = 600
-_LOCKS = {"spark": "requirements-spark.txt"}
-_ANY_LOCK = "requirements-dev.txt"
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _EXTRAS_OF_OURS = re.compile(rf"{_PROJECT}\[(.*)\]")
 _UV = str(Path(sys.executable).with_name("uv"))
 
@@ -109,24 +107,33 @@ def install(wheel: Path, directory: Path, *extras: str) -> Installed:
 
 def _closure(extra: str) -> set[str]:
     """Return the names of all that an extra needs; an empty name means the base install."""
-    lock = (REPOSITORY / _LOCKS.get(extra, _ANY_LOCK)).read_text(encoding="utf-8")
-    return {
-        _normal(line.partition("==")[0])
-        for line in select(lock, set(_roots(extra))).splitlines()
-        if "==" in line and not line.startswith((" ", "#"))
-    }
+    installed = {_normal(one.name): one for one in distributions()}
+    wanted: dict[str, set[str]] = {}
+    waiting = [Requirement(text) for text in _requirements(extra)]
+    while waiting:
+        requirement = waiting.pop()
+        name, extras = _normal(requirement.name), {"", *requirement.extras}
+        if name in installed and not extras <= wanted.get(name, set()):
+            wanted[name] = wanted.get(name, set()) | extras
+            needed = [Requirement(text) for text in installed[name].requires or ()]
+            waiting += [
+                one
+                for one in needed
+                if one.marker is None or any(one.marker.evaluate({"extra": e}) for e in extras)
+            ]
+    return set(wanted)
 
 
-def _roots(extra: str) -> Iterator[str]:
+def _requirements(extra: str) -> Iterator[str]:
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for requirement in (
         project["optional-dependencies"][extra] if extra else project["dependencies"]
     ):
         if ours := _EXTRAS_OF_OURS.fullmatch(requirement):
             for one in ours[1].split(","):
-                yield from _roots(one)
-        elif name := _NAME.match(requirement):
-            yield _normal(name[0])
+                yield from _requirements(one)
+        else:
+            yield requirement
 
 
 def _link(distribution: Distribution, site_packages: Path) -> None:

@@ -13,28 +13,30 @@ from pathlib import Path
 import botocore
 import pytest
 
-from cdk.bundling import (
-    LAMBDA_HAS,
+from cdk import bundles
+from cdk.assets import (
+    LAMBDA_EXCLUDES,
     LAMBDA_PACKAGES,
     LAMBDA_REQUIREMENTS,
     MAINTENANCE_PACKAGES,
     ONLY_COMPACTION,
-    TABLES_LOCK,
+    check_size,
 )
-from compactor.errors import InvalidInput
-from compactor.sizes import MIB
-from compactor_dev import bundling, spark_bundle
-from compactor_dev.bundling import (
+from cdk.bundles import (
+    LOCK,
+    SPARK_PACKAGES,
+    SPARK_REQUIREMENTS,
     BundleError,
     Machine,
     build_application,
     build_dependencies,
-    check_size,
+    build_spark_application,
     contents,
+    submit_arguments,
     write_zip,
 )
-from compactor_dev.lock_selection import select
-from compactor_dev.spark_bundle import LOCK, REQUIREMENTS, build_spark_application, submit_arguments
+from compactor.errors import InvalidInput
+from compactor.sizes import MIB
 
 MACHINE = Machine("x86_64", "3.11")
 
@@ -83,13 +85,9 @@ def test_packages_are_copied_side_by_side_without_what_python_left(tmp_path: Pat
     assert copied == ["library/__init__.py", "one/__init__.py", "one/d/e", "two/m.py"]
 
 
-def test_the_application_holds_both_packages_and_is_the_same_twice(tmp_path: Path) -> None:
-    archives = [tmp_path / "1.zip", tmp_path / "2.zip"]
-    for archive in archives:
-        build_spark_application(archive)
-    assert archives[0].read_bytes() == archives[1].read_bytes()
-    with zipfile.ZipFile(archives[0]) as read:
-        names = set(read.namelist())
+def test_the_application_holds_all_packages(tmp_path: Path) -> None:
+    build_spark_application(tmp_path)
+    names = {path.relative_to(tmp_path).as_posix() for path in contents(tmp_path)}
     assert {
         "compactor/__init__.py",
         "compactor/s3/store.py",
@@ -139,7 +137,7 @@ def imported(directory: Path) -> set[str]:
 
 
 def test_all_that_the_job_imports_is_asked_for_and_nothing_more() -> None:
-    names = set().union(*map(imported, spark_bundle.PACKAGES))
+    names = set().union(*map(imported, SPARK_PACKAGES))
     # Of Lambda functions alone, which the archive leaves out.
     names -= {"aws_lambda_powertools"}
     # Stubs for type checkers, and Spark, which is on the cluster. The command line is imported by
@@ -150,7 +148,7 @@ def test_all_that_the_job_imports_is_asked_for_and_nothing_more() -> None:
     names -= {"deltalake", "pyiceberg"}
     # botocore, too, takes its authorities where it is installed, and has its own.
     names -= {"certifi"}
-    assert {name.replace("_", "-") for name in names} == set(REQUIREMENTS)
+    assert {name.replace("_", "-") for name in names} == set(SPARK_REQUIREMENTS)
 
 
 # What a function imports only with the larger bundle, or never.
@@ -167,11 +165,9 @@ def test_functions_bring_what_they_import_and_take_nothing_of_lambdas() -> None:
     assert {name.replace("_", "-") for name in names} <= bundled
     # Lambda's botocore may be any version, and the client leans on the locked one.
     assert "botocore" in bundled
-    for lock in (LOCK, TABLES_LOCK):
-        chosen = select(lock.read_text(encoding="utf-8"), sorted(bundled), LAMBDA_HAS)
-        pinned = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", chosen, re.MULTILINE))
-        assert pinned["botocore"] == botocore.__version__
-        assert "boto3" not in pinned
+    pinned = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", LOCK.read_text("utf-8"), re.MULTILINE))
+    assert pinned["botocore"] == botocore.__version__
+    assert "boto3" in LAMBDA_EXCLUDES
 
 
 @pytest.mark.parametrize(
@@ -194,26 +190,33 @@ def test_a_machine_that_does_not_exist_is_refused(
 def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     write(tmp_path, {"precious": "x"})
     with pytest.raises(InvalidInput, match="an empty or new directory"):
-        build_dependencies(LOCK, tmp_path, MACHINE, roots=["isal"])
+        build_dependencies(tmp_path, MACHINE, ["isal"])
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 
 
-def test_what_is_never_imported_is_left_out_of_a_bundle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_library_that_the_lock_lacks_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="'isl' is not accepted"):
+        build_dependencies(tmp_path / "deps", MACHINE, ["isl"])
+
+
+@pytest.mark.slow
+def test_libraries_come_with_what_they_need_and_without_what_is_left_out(
+    tmp_path: Path, registry_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = {"isal/x.so": "", "isal/tests/a.py": "", "isal/x.pyx": "", "isal/y.pyx": ""}
-    monkeypatch.setattr(bundling, "_install", lambda _, target, __: write(target, texts))
-
-    build_dependencies(
-        LOCK,
-        tmp_path / "deps",
-        MACHINE,
-        roots=["isal"],
-        drop=("isal/tests", "isal/*.pyx", "isal/x.p*"),
-    )
-
-    left = [path.name for path in (tmp_path / "deps").rglob("*") if path.is_file()]
-    assert left == ["x.so"]
+    for name, value in registry_environment.items():
+        monkeypatch.setenv(name, value)
+    try:
+        build_dependencies(
+            tmp_path, MACHINE, ["jinja2"], excludes=["markupsafe"], unused=["jinja2/py.typed"]
+        )
+        build_dependencies(tmp_path / "whole", MACHINE, ["jinja2"])
+    except BundleError as error:
+        pytest.skip(f"no package index: {error}")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert "jinja2" in names
+    assert not {"markupsafe", "bin", ".lock"} & names
+    assert not (tmp_path / "jinja2" / "py.typed").exists()
+    assert (tmp_path / "whole" / "markupsafe").is_dir()
 
 
 def test_a_bundle_that_its_place_does_not_take_is_one_clear_error(tmp_path: Path) -> None:
@@ -230,7 +233,7 @@ def test_libraries_that_cannot_be_had_are_one_clear_error(
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
     with pytest.raises(BundleError, match=r"for x86_64 and Python 3\.11: .*isal") as caught:
-        build_dependencies(LOCK, tmp_path / "deps", MACHINE, roots=["isal"])
+        build_dependencies(tmp_path / "deps", MACHINE, ["isal"])
     assert "\n" not in str(caught.value)
 
 
@@ -240,7 +243,7 @@ def test_without_uv_the_error_says_what_to_do(
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BundleError, match="make set-up"):
-        build_dependencies(LOCK, tmp_path / "deps", MACHINE, roots=["isal"])
+        build_dependencies(tmp_path / "deps", MACHINE, ["isal"])
 
 
 def test_the_command_shows_a_failure_in_one_line(
@@ -248,11 +251,11 @@ def test_the_command_shows_a_failure_in_one_line(
 ) -> None:
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
-    assert spark_bundle.main(["--out", str(tmp_path)]) == 1
+    assert bundles.main(["--out", str(tmp_path)]) == 1
     told = capsys.readouterr()
     assert told.out == ""
-    assert re.fullmatch(r"spark_bundle: uv could not install .*\n", told.err)
-    assert spark_bundle.main(["--python", "2.7"]) == 2
+    assert re.fullmatch(r"bundles: uv could not install .*\n", told.err)
+    assert bundles.main(["--python", "2.7"]) == 2
     assert "python: '2.7' is not accepted" in capsys.readouterr().err
 
 

@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 from botocore.stub import ANY, Stubber
 
-from compactor_dev import emr_serverless
-from compactor_dev.emr_serverless import main, missing_in, stack_of, stop_application
+from cdk import emr_serverless
+from cdk.emr_serverless import main, missing_in, stack_of, stop_application
 
 _ID = "00f1abcdefgh0000"
 _ARN = f"arn:aws:emr-serverless:us-east-1:123456789012:/applications/{_ID}"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cdk import keys_table
-from compactor_dev import rules_table, settings_table
+from compactor_dev import keys_table, rules_table, settings_table
 
 MOST_LINES = 125
 

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cdk.bundling import spark_jar
+from cdk import spark_jars
+from cdk.assets import spark_jar
+from cdk.bundles import BundleError
+from cdk.spark_jars import PINNED, PINNED_DELTA, fetch_jars, jar_name, pinned_jar
 from compactor.settings.tables import TableAddress
 from compactor_cli.machine.spark_jars import (
     JARS_VARIABLE,
@@ -16,9 +19,6 @@ from compactor_cli.machine.spark_jars import (
     packages_environment,
     table_packages,
 )
-from compactor_dev import spark_jars
-from compactor_dev.bundling import BundleError
-from compactor_dev.spark_jars import PINNED, PINNED_DELTA, fetch, jar_name, put_jar
 from tests.support.examples import settings
 
 _COORDINATE = "a.group:name:1.0"
@@ -41,8 +41,7 @@ def pinned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv(JARS_VARIABLE, raising=False)
     digest = hashlib.sha256(b"jar").hexdigest()
     monkeypatch.setattr(spark_jars, "PINNED", {_COORDINATE: digest})
-    monkeypatch.setattr(spark_jars, "_FETCHED", tmp_path / "fetched")
-    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(spark_jars, "_FETCHED_JARS", tmp_path / "fetched")
     return tmp_path
 
 
@@ -62,28 +61,25 @@ def test_an_archive_is_fetched_once_and_is_what_its_sum_says(
     pinned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Sequence[str]] = []
-    monkeypatch.setattr(spark_jars, "_run", _maven(b"jar", asked))
+    monkeypatch.setattr(spark_jars, "_run_maven", _maven(b"jar", asked))
 
-    put_jar(_COORDINATE, pinned / "out")
-    put_jar(_COORDINATE, pinned / "out")
-
-    assert [one.name for one in (pinned / "out").iterdir()] == ["name-1.0.jar"]
+    assert pinned_jar(_COORDINATE).name == "name-1.0.jar"
+    assert pinned_jar(_COORDINATE).read_bytes() == b"jar"
     assert len(asked) == 1
 
 
 def test_another_archive_is_refused_wherever_it_comes_from(
     pinned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_jars, "_run", _maven(b"another", []))
+    monkeypatch.setattr(spark_jars, "_run_maven", _maven(b"another", []))
     with pytest.raises(BundleError, match=r"a\.group:name:1\.0 with SHA-256 .* expected"):
-        put_jar(_COORDINATE, pinned / "out")
+        pinned_jar(_COORDINATE)
     monkeypatch.setenv(JARS_VARIABLE, str(pinned / "given"))
     with pytest.raises(BundleError, match=r"name-1\.0\.jar has SHA-256 nothing"):
-        put_jar(_COORDINATE, pinned / "out")
+        pinned_jar(_COORDINATE)
     (pinned / "given").mkdir()
     (pinned / "given" / "name-1.0.jar").write_bytes(b"jar")
-    put_jar(_COORDINATE, pinned / "out")
-    assert (pinned / "out" / "name-1.0.jar").read_bytes() == b"jar"
+    assert pinned_jar(_COORDINATE).read_bytes() == b"jar"
 
 
 def test_without_maven_it_is_said_what_else_would_do(
@@ -93,7 +89,7 @@ def test_without_maven_it_is_said_what_else_would_do(
     with pytest.raises(
         BundleError, match=r'COMPACTOR_SPARK_JARS .* spark_jars is "release"'
     ) as told:
-        put_jar(_COORDINATE, pinned / "out")
+        pinned_jar(_COORDINATE)
     assert "\n" not in str(told.value)
 
 
@@ -105,4 +101,4 @@ def test_a_fetch_says_how_commands_run(tmp_path: Path) -> None:
         raise Refused
 
     with pytest.raises(Refused):
-        fetch({_COORDINATE: "0"}, tmp_path, run)
+        fetch_jars({_COORDINATE: "0"}, tmp_path, run)

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from email.utils import formatdate
 from typing import Any, NamedTuple, Self
-from urllib.parse import parse_qsl, quote, unquote
+from urllib.parse import parse_qsl, unquote
 
 import boto3
 from moto.server import ThreadedMotoServer
@@ -104,7 +104,7 @@ class Front:
         )
 
     def put(self, bucket: str, key: str, body: bytes, modified: float) -> None:
-        """Keep an object in memory; a bucket in memory is only read."""
+        """Keep an object in memory; a bucket in memory is only read, its keys need no escaping."""
         etag = f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
         head = (
             f"ETag: {etag}\r\nLast-Modified: {formatdate(modified, usegmt=True)}\r\n"
@@ -112,7 +112,7 @@ class Front:
         )
         listed_time = datetime.fromtimestamp(modified, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
         entry = (
-            f"<Contents><Key>{quote(key)}</Key><LastModified>{listed_time}</LastModified>"
+            f"<Contents><Key>{key}</Key><LastModified>{listed_time}</LastModified>"
             f"<ETag>{etag}</ETag><Size>{len(body)}</Size>"
             "<StorageClass>STANDARD</StorageClass></Contents>"
         )
@@ -181,7 +181,7 @@ class Front:
             cut = key.find(delimiter, len(prefix)) if delimiter else -1
             if cut >= 0:
                 common = key[: cut + len(delimiter)]
-                entries.append(f"<CommonPrefixes><Prefix>{quote(common)}</Prefix></CommonPrefixes>")
+                entries.append(f"<CommonPrefixes><Prefix>{common}</Prefix></CommonPrefixes>")
                 last = common + _LAST
                 place = bisect.bisect_right(keys, last)
             else:
@@ -195,8 +195,8 @@ class Front:
             following = f"<NextContinuationToken>{token}</NextContinuationToken>"
         return _document(
             '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-            f"<Name>{bucket}</Name><Prefix>{quote(prefix)}</Prefix><MaxKeys>{limit}</MaxKeys>"
-            f"<KeyCount>{len(entries)}</KeyCount><EncodingType>url</EncodingType>"
+            f"<Name>{bucket}</Name><Prefix>{prefix}</Prefix><MaxKeys>{limit}</MaxKeys>"
+            f"<KeyCount>{len(entries)}</KeyCount>"
             f"<IsTruncated>{str(is_truncated).lower()}</IsTruncated>"
             f"{following}{''.join(entries)}</ListBucketResult>"
         )

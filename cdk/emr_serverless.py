@@ -1,6 +1,6 @@
 """What EMR Serverless needs around a deployment: a region that has it, and a stopped application.
 
-``python -m compactor_dev.emr_serverless deploy ...`` runs before ``cdk deploy ...``.
+``python -m cdk.emr_serverless deploy ...`` runs before ``cdk deploy ...``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import boto3
 import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError, UnknownRegionError
 
-from compactor_dev import REPOSITORY
+from cdk import REPOSITORY
 
 _SERVICE = "emr-serverless"
 # Regional availability in the page of the release ("AWS runtime for Apache Spark

@@ -1,6 +1,6 @@
 """The table of the deployment's keys in docs/deployment.md, generated from the keys.
 
-``python -m cdk.keys_table`` writes it between the markers.
+``python -m compactor_dev.keys_table`` writes it between the markers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _text(spec: FieldSpec) -> str:
     return json.dumps(spec.default)
 
 
-PAGE = MadePage(DOCS / "deployment.md", "deployment keys", "cdk.keys_table", table)
+PAGE = MadePage(DOCS / "deployment.md", "deployment keys", "compactor_dev.keys_table", table)
 
 if __name__ == "__main__":
     PAGE.write()
