@@ -17,9 +17,9 @@ from compactor.cleaning.clean_partition import Decision
 from compactor.clock import SystemClock, new_run_id
 from compactor.discovery.discover import Discovery
 from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed, TimeRanOut
+from compactor.report.reasons import hint_of
 from compactor.report.rendering import Shown
 from compactor.report.report import RunReport
-from compactor.report.skipped import hint_of
 from compactor.settings.settings import Settings, default_state_uri
 from compactor.settings.uris import S3Uri
 from compactor.sizes import human_bytes, plural

@@ -11,10 +11,9 @@ from compactor.layout import RUNS
 from compactor.model import is_run_id
 from compactor.money import dollar_text
 from compactor.ports import ObjectStore
-from compactor.report.html import human_seconds
-from compactor.report.sentences import backlog, partition_count
+from compactor.report.reasons import backlog, partition_count
 from compactor.settings.uris import S3Uri
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, human_seconds
 from compactor_cli.deployed.reports import StoredReport, report_below
 
 _READERS = 16

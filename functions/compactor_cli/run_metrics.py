@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from compactor.errors import InvalidInput
 from compactor.model import SkipReason
-from compactor.report.sentences import backlog, oldest_waiting, partition_count
+from compactor.report.reasons import backlog, oldest_waiting, partition_count
 
 _TOTALS = (
     ("source_objects", "objects_in", "Sources that the run compacted."),

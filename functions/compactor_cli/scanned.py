@@ -11,7 +11,7 @@ from typing import Any
 from compactor.clock import instant
 from compactor.model import SkipReason
 from compactor.money import Verdict
-from compactor.report.skipped import hint_of
+from compactor.report.reasons import hint_of
 from compactor.scanning.advice import Advice, duration_text
 from compactor.scanning.choosing import Choice, Layout, wildcards
 from compactor.scanning.listing_sums import BOUNDS, Quantiles

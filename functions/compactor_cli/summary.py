@@ -11,8 +11,7 @@ from compactor.escaping import visible
 from compactor.log.resting import Resting
 from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost
-from compactor.report.sentences import rejected_line
-from compactor.report.skipped import hint_of
+from compactor.report.reasons import hint_of, rejected_line
 from compactor.sizes import human_bytes, plural
 from compactor_cli.console import counted, print_line, print_table
 

@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stop_session(session)
     bucket, key = run_key(settings, report.run_id, "report.json")
     console.say(_verdict(report))
-    console.say(f"report: s3://{bucket}/{key} (and report.html)")
+    console.say(f"report: s3://{bucket}/{key}")
     return 0 if report.status == "succeeded" else 1
 
 

@@ -71,7 +71,7 @@ def test_a_run_its_clean_up_and_its_report_name_the_encryption(
     world.must_be_complete()
     assert world.keys(world.source, "logs/") == []
     state = world.keys(world.lake, "_compactor/")
-    for name in ("/report.json", "/report.html", "/clean-up.json"):
+    for name in ("/report.json", "/clean-up.json"):
         assert any(key.endswith(name) for key in state), name
 
 

@@ -314,7 +314,7 @@ def _lists_logs(asked: Asked) -> bool:
 
 
 def _reads_receipts(asked: Asked) -> bool:
-    return "/receipts/" in asked.key or (asked.kind == "PUT" and asked.key.endswith("report.html"))
+    return "/receipts/" in asked.key or (asked.kind == "PUT" and asked.key.endswith("report.json"))
 
 
 __all__ = ["CASES", "Case", "simulated"]

@@ -6,9 +6,12 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
+import msgspec
+
 from compactor import layout
 from compactor.discovery.work_items import WorkItem, to_items_json
 from compactor.ports import Deadline
+from compactor.report.page import render
 from compactor.report.report import RunIdentity, RunReport, report, report_on
 from compactor.runs import partition_receipts as receipts
 from compactor.runs.partition_receipts import Receipt
@@ -46,6 +49,11 @@ class Desk:
 
     def spark_error(self, body: bytes) -> None:
         self.write("spark-error.json", body)
+
+    @property
+    def page(self) -> Page:
+        """The stored report as a page."""
+        return Page(render(msgspec.json.decode(self.stored("report.json"))))
 
     def stored(self, name: str) -> str:
         return self.store.get(*layout.run_key(self.settings, RUN.run_id, name)).decode()

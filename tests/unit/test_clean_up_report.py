@@ -45,9 +45,6 @@ class CleanUpDesk(Desk):
         partition = partition_at(self.settings, path)
         clean_up_receipts.write(receipt, self.settings, partition, self.store)
 
-    def page(self) -> str:
-        return Page(self.stored("report.html")).text
-
 
 def test_a_run_that_keeps_its_sources_has_no_such_part() -> None:
     desk = Desk("a/")
@@ -55,7 +52,7 @@ def test_a_run_that_keeps_its_sources_has_no_such_part() -> None:
     found = desk.report()
     assert (found.status, found.clean_up) == ("succeeded", None)
     assert json.loads(desk.stored("report.json"))["clean_up"] is None
-    assert "Clean-up" not in Page(desk.stored("report.html")).text
+    assert "clean-up" not in desk.page.text
 
 
 def test_what_was_cleaned_up_is_summed_over_its_partitions() -> None:
@@ -150,7 +147,7 @@ def test_refused_deletes_are_reported_but_do_not_fail_the_run() -> None:
     assert found.clean_up is not None
     assert found.clean_up.refused == 1
     assert msgspec.to_builtins(found.clean_up)["refusals"] == [DENIED]
-    assert "a/: look here Not deleted Source S3 said logs/a/1.json AccessDenied" in desk.page()
+    assert "clean-up: logs/a/1.json was not deleted: AccessDenied" in desk.page.text
 
 
 def test_only_the_first_refusals_are_kept_and_all_are_counted() -> None:
@@ -193,9 +190,8 @@ def test_the_page_shows_what_was_deleted_and_what_failed() -> None:
     counts = {"commits": 4, "deleted": 12_345, "deleted_bytes": 1536, "requests": {"HEAD": 4}}
     desk.cleaned("a/", counts=counts, unsafe=["an output is missing"])
     desk.report()
-    text = desk.page()
-    assert "Sources deleted 12,345 Bytes deleted 1.5 KiB" in text
-    assert "HEAD looks at one object 4" in text
+    text = desk.page.text
+    assert "clean-up: 12,345 sources of 4 commits deleted, 1.5 KiB" in text
     assert "What failed" in text
     assert "clean-up an output is missing" in text
     assert "clean-up b/: WorkerLost" in text
@@ -215,7 +211,7 @@ def test_lines_of_very_many_partitions_are_counted(monkeypatch: pytest.MonkeyPat
     assert told == {"unsafe": 4, "warnings": 4, "failures": 1}
     # One lost, four outputs; three are told.
     assert found.cause.endswith("; and 2 more")
-    assert "clean-up 2 more unsafe" in Page(desk.stored("report.html")).text
+    assert "clean-up 2 more unsafe" in desk.page.text
 
 
 def test_nothing_of_clean_up_becomes_part_of_the_pages_markup() -> None:

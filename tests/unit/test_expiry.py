@@ -112,7 +112,6 @@ KINDS = {
     "runs/<run id>/clean-ups/<partition id>.json": True,
     "runs/<run id>/table.json": True,
     "runs/<run id>/report.json": True,
-    "runs/<run id>/report.html": True,
     "runs/<run id>/report-so-far.json": True,
     "runs/<run id>/spark-result.json": True,
     "runs/<run id>/spark-error.json": True,
@@ -188,7 +187,7 @@ def test_a_run_of_a_later_version_stays() -> None:
 
 
 def test_of_a_run_whose_discovery_failed_the_report_goes() -> None:
-    names = {"runs/a/report.json": 400.0, "runs/a/report.html": 400.0}
+    names = {"runs/a/report.json": 400.0, "runs/a/items.json": 400.0}
 
     assert dropped(state_of(names, report=b'{"run_id": "a"}')) == set(names)
 

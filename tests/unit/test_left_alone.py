@@ -17,16 +17,17 @@ from compactor.log.encoding import (
     encode_checkpoint,
     encode_commit,
 )
-from compactor.log.left_alone import LeftAlone, added_up, headline
+from compactor.log.left_alone import LeftAlone, added_up
 from compactor.log.log import CommitLog
 from compactor.log.state import LogState
 from compactor.model import QuarantineReason, Skipped
 from compactor.outputs.detection import decided_by
+from compactor.report.reasons import left_for_content
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor_cli.commands.report import show_report
 from compactor_cli.deployed.reports import StoredReport
 from compactor_cli.summary import Summary, print_summary
-from tests.support.desk import Desk, Page
+from tests.support.desk import Desk
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_store import MemoryStore
 from tests.support.world import World
@@ -210,24 +211,25 @@ def test_a_streamed_source_that_stays_what_it_began_as_is_joined(body: bytes) ->
 
 def test_the_headline_says_that_sources_were_left_alone() -> None:
     left = {
-        "ambiguous_header": LeftAlone(4_000, 1, "k", "seen", "csv_header"),
-        "unknown_format": LeftAlone(812, 1, "k", "seen", "format"),
+        "ambiguous_header": LeftAlone(4_000, 1, "k", "seen"),
+        "unknown_format": LeftAlone(812, 1, "k", "seen"),
     }
     reason = "4,812 left alone: mostly first lines ambiguous, set csv_header"
-    assert headline(188, left, {}) == f"188 of 5,000 objects compacted, {reason}"
-    assert headline(5_000, left, {}) == f"5,000 of 9,812 objects compacted, {reason}"
-    assert headline(7, {}, {}) == ""
+    assert left_for_content(188, left, {}) == f"188 of 5,000 objects compacted, {reason}"
+    assert left_for_content(5_000, left, {}) == f"5,000 of 9,812 objects compacted, {reason}"
+    assert left_for_content(7, {}, {}) == ""
     only = {"open_end": LeftAlone(3, 1)}
-    line = "0 of 3 objects compacted, 3 left alone: last records incomplete"
-    assert headline(0, only, {}) == line
+    line = "0 of 3 objects compacted, 3 left alone: last records incomplete, complete them"
+    assert left_for_content(0, only, {}) == line
     earlier = {"quarantined": Skipped(9, 1)}
     line = "1 of 10 objects compacted, 9 left alone by earlier runs: see their reports"
-    assert headline(1, {}, earlier) == line
+    assert left_for_content(1, {}, earlier) == line
 
 
 @pytest.mark.parametrize("reason", QuarantineReason)
 def test_the_headline_has_words_for_every_reason(reason: QuarantineReason) -> None:
-    assert re.search(r"1 left alone: [a-z]", headline(0, {reason.value: LeftAlone(1, 1)}, {}))
+    line = left_for_content(0, {reason.value: LeftAlone(1, 1)}, {})
+    assert re.search(r"1 left alone: [a-z]", line)
 
 
 def test_a_paragraph_that_repeats_is_shown_once_with_its_count(
@@ -251,21 +253,23 @@ def test_a_report_adds_up_what_was_left_alone_and_shows_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     desk = Desk("a/", "b/")
-    told = LeftAlone(2, 20, "a/k<b>", "it starts with '\\x00'; set format", "format")
+    told = LeftAlone(2, 20, "a/k<b>", "it starts with '\\x00'; set format")
     for path in ("a/", "b/"):
         desk.receipt(path, counts=Counts(objects_in=1), left_alone={"unknown_format": told})
     desk.report()
     document = json.loads(desk.stored("report.json"))
-    line = "2 of 6 objects compacted, 4 left alone: format unknown, set format"
+    line = (
+        "2 of 6 objects compacted, 4 left alone: format unknown,"
+        ' set format: "text", if their lines are records'
+    )
     assert document["headline"] == line
     assert document["left_alone"]["unknown_format"] == {
         "objects": 4,
         "bytes": 40,
         "example": "a/k<b>",
         "detail": "it starts with '\\x00'; set format",
-        "setting": "format",
     }
-    texts = Page(desk.stored("report.html")).text
+    texts = desk.page.text
     for text in (document["headline"], "a/k<b>", told.detail, "format"):
         assert text in texts
     print_summary(Summary.of(document, 1.0, ""))

@@ -12,7 +12,7 @@ from compactor.discovery.forecast import Waiting
 from compactor.errors import InvalidInput
 from compactor.model import Skipped, SkipReason
 from compactor.orchestration.discovery_step import committed_in
-from compactor.report.idle_reasons import age_text, moment_text, nothing_to_do
+from compactor.report.reasons import age_text, moment_text, nothing_to_do
 from compactor_cli.commands.plan import forecast, headline_of
 from compactor_cli.idle import require_source, window_warning
 from tests.support.examples import LONG_AGO, NOW, PARTITION, settings

@@ -7,18 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compactor.log.left_alone import REMEDIES, LeftAlone
+from compactor.log.left_alone import LeftAlone
 from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine
 from compactor.model import QuarantineReason, Skipped, SkipReason
-from compactor.report.html import human_seconds
-from compactor.report.idle_reasons import nothing_to_do
-from compactor.report.next_steps import next_steps
-from compactor.report.page import render
-from compactor.report.remedies import FAILURES, LEFT_ALONE
-from compactor.report.view import OPEN_ROWS, verify_command
+from compactor.report.page import OPEN_ROWS, render, verify_command
+from compactor.report.reasons import OVERSIZED, REASONS, nothing_to_do
 from compactor.runs.partition_receipts import Counts
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, human_seconds
 from tests.support.desk import HOSTILE, Desk, Page
 
 LINE = {"wall_seconds": 1.0, "status": "failed", "objects": 1}
@@ -37,7 +33,7 @@ def page_with(text: str) -> Page:
         counts=Counts(objects_in=2, objects_out=1, requests={text: 1}),
         skipped={text: Skipped(1, 1, (text,))},
         quarantined=[QuarantineLine(text, text, text)],
-        left_alone={text: LeftAlone(1, 1, text, text, text)},
+        left_alone={text: LeftAlone(1, 1, text, text)},
         sizes=SizeCounts([0, 2], [0, 0, 1]),
     )
     found = desk.report(text)
@@ -67,22 +63,23 @@ def test_the_page_has_no_script_and_asks_for_nothing() -> None:
 def test_hostile_names_are_shown_as_they_are() -> None:
     desk = Desk(HOSTILE + "/", oversized=(HOSTILE,), spark_engine="none")
     desk.receipt(
-        HOSTILE + "/", quarantined=[QuarantineLine(f"key {HOSTILE}", "truncated", "cut")],
+        HOSTILE + "/",
+        left_alone={"truncated": LeftAlone(1, 1, f"key {HOSTILE}", "cut")},
         skipped={"empty": Skipped(1, 1, (f"example {HOSTILE}",))},
-    )  # fmt: skip
+    )
     desk.report()
-    texts = Page(desk.stored("report.html")).text
-    for text in (HOSTILE + "/", HOSTILE, f"key {HOSTILE}", f"example {HOSTILE}"):
+    texts = desk.page.text
+    for text in (HOSTILE, f"key {HOSTILE}", f"example {HOSTILE}"):
         assert text in texts
 
 
-def test_the_page_shows_totals_failures_and_partitions() -> None:
+def test_the_page_shows_totals_and_failures() -> None:
     desk = Desk("a/", "")
     desk.receipt("a/", counts=Counts(objects_in=12_000, bytes_in=1536, objects_out=1, records=7))
     desk.receipt("", "failed", error="IntegrityError", cause="a gap")
     desk.report()
-    texts = Page(desk.stored("report.html")).text
-    for text in ("12,000", "1.5 KiB", "(root) failed", "(root) IntegrityError a gap", "7 records"):
+    texts = desk.page.text
+    for text in ("12,000", "1.5 KiB", "1 of 2 partitions failed", "(root) IntegrityError a gap"):
         assert text in texts
 
 
@@ -109,7 +106,7 @@ def test_what_the_store_does_not_promise_stands_on_the_page_and_in_the_document(
     desk.write("discovery.json", msgspec.json.encode(document))
     found = desk.report()
     assert found.warnings == [line]
-    assert line in Page(desk.stored("report.html")).text
+    assert line in desk.page.text
     assert found.status == "succeeded"
 
 
@@ -138,7 +135,7 @@ def test_the_page_begins_with_what_the_run_came_to(counts: Counts, sentence: str
     desk = Desk("a/")
     desk.receipt("a/", counts=counts)
     desk.report()
-    assert sentence in Page(desk.stored("report.html")).text
+    assert sentence in desk.page.text
 
 
 def test_rejected_records_are_in_the_report_with_their_place() -> None:
@@ -149,7 +146,7 @@ def test_rejected_records_are_in_the_report_with_their_place() -> None:
     desk.receipt("a/", counts=counts, rejects=place)
     found = desk.report()
     assert (found.totals.rejects_waiting, found.rejects) == (3, [place])
-    text = Page(desk.stored("report.html")).text
+    text = desk.page.text
     assert f"3 rejected records in no output: see {place}" in text
     assert "2 records that an earlier run rejected fit by now" in text
     assert "Rejected records 3" in text
@@ -161,7 +158,7 @@ def test_a_run_that_did_nothing_says_what_most_objects_were_left_for() -> None:
     skipped = {"too_young": Skipped(4_000, 1), "empty": Skipped(1_000, 0)}
     desk.receipt("a/", skipped=skipped)
     desk.report()
-    text = Page(desk.stored("report.html")).text
+    text = desk.page.text
     assert "Nothing to compact: 4,000 objects left: younger than settle_seconds" in text
     assert "Waiting for a later run 4,000" in text
     assert "too_young 4,000 1 B younger than settle_seconds" in text
@@ -180,56 +177,48 @@ def test_the_page_says_what_the_run_cost() -> None:
         ),
     )
     desk.report()
-    text = Page(desk.stored("report.html")).text
+    text = desk.page.text
     # 2,000 GETs at $0.0004 a thousand; a few more are the run's own.
     assert "Cost, about $0.0011" in text
-    assert "What it cost By list prices Dollars GET $0.00080" in text
+    assert "What it cost By list prices How many Dollars GET 2,004 $0.00080" in text
 
 
-def steps_of(desk: Desk) -> list[str]:
-    return next_steps(msgspec.to_builtins(desk.report()))
-
-
-def test_what_to_do_next_shows_no_bytes_of_the_object() -> None:
-    desk = Desk("a/")
-    detail = "it is an ELF program; it starts with '\\x7fELF\\x00'"
-    desk.receipt("a/", left_alone={"binary": LeftAlone(1, 2, "a/x", detail, "encoding")})
-    (alone,) = steps_of(desk)
-    assert alone == "1 object left alone, it is an ELF program: set encoding"
-
-
-def test_what_to_do_next_names_failures_then_what_a_setting_decides_then_the_backlog() -> None:
-    desk = Desk("a/", "b/", oversized=("c/",), spark_engine="none")
-    left = {"binary": LeftAlone(2, 2, "a/x", "first lines ambiguous", "csv_header")}
+def test_what_was_left_alone_stands_by_reason_with_what_to_do() -> None:
+    desk = Desk("a/", oversized=("c/",), spark_engine="none")
+    left = {"ambiguous_header": LeftAlone(2, 2, "a/x", "the first lines are equal")}
     skipped = {"too_young": Skipped(4_000, 1), "already_committed": Skipped(7, 1)}
-    desk.receipt("a/", counts=Counts(rejects_waiting=3), skipped=skipped, left_alone=left)
-    desk.receipt("b/", "failed", error="IntegrityError", cause="a gap")
-    failed, alone, rejected, oversized, young = steps_of(desk)
-    assert failed.startswith("1 failed partition: do what the table")
-    assert alone == "2 objects left alone, first lines ambiguous: set csv_header"
-    assert rejected.startswith("3 rejected records in no output")
-    assert "set engine to worker" in oversized
-    assert young.startswith("4,000 objects left, younger than settle_seconds (600): a later run")
-    assert f"What to do next {failed}" in Page(desk.stored("report.html")).text
-
-
-def test_there_is_nothing_to_do_after_a_run_that_left_nothing() -> None:
-    desk = Desk("a/")
-    desk.receipt("a/", skipped={"already_committed": Skipped(7, 1)})
-    (line,) = steps_of(desk)
-    assert line.startswith("Nothing to do:")
-
-
-def test_charts_come_before_tables_of_prices_and_say_what_their_lengths_mean() -> None:
-    desk = Desk("a/")
-    counts = Counts(objects_in=2_000, objects_out=4, records=9, seconds=72)
-    desk.receipt("a/", counts=counts, sizes=SizeCounts([0] * 10 + [1_500, 500], [0] * 20 + [4]))
+    desk.receipt("a/", skipped=skipped, left_alone=left)
     desk.report()
-    text = Page(desk.stored("report.html")).text
-    places = [text.index(head) for head in ("Object sizes", "Partitions objects", "What it cost")]
+    text = desk.page.text
+    rows = (
+        "ambiguous_header 2 2 B the first lines are equal set csv_header a/x",
+        "oversized 1 partition larger than one worker may take",
+        "too_young 4,000 1 B younger than settle_seconds (600) a later run takes them",
+        "already_committed 7 1 B compacted already nothing",
+    )
+    places = [text.index(row) for row in rows]
     assert places == sorted(places)
-    assert "objects before, up to 2,000" in text
-    assert "seconds of a worker, up to 1 min 12 s" in text
+    assert "set engine to worker" in text
+
+
+def test_the_page_is_one_of_five_parts_in_order() -> None:
+    desk = Desk("a/", "b/")
+    counts = Counts(objects_in=2_000, objects_out=4, records=9, seconds=72, requests={"GET": 2_000})
+    sizes = SizeCounts([0] * 10 + [1_500, 500], [0] * 20 + [4])
+    desk.receipt("a/", counts=counts, sizes=sizes, skipped={"empty": Skipped(1, 0)})
+    desk.receipt("b/", "failed", error="IntegrityError", cause="a gap")
+    desk.report()
+    text = desk.page.text
+    heads = (
+        "2,000 objects became 4",
+        "Objects 2,000 → 4",
+        "What failed, and what to do",
+        "Left alone, and what to do",
+        "Object sizes, before and after",
+        "What it cost",
+    )
+    places = [text.index(head) for head in heads]
+    assert places == sorted(places)
     assert "100% 0" in text
 
 
@@ -243,7 +232,7 @@ def test_the_page_says_of_each_reason_to_leave_an_object_what_the_headline_says(
     headline = nothing_to_do(desk.settings, {reason.value: Skipped(4_000, 1)})
     told = headline.removeprefix("nothing to compact: 4,000 objects left: ")
     why, _, remedy = told.partition("; ")
-    page = Page(desk.stored("report.html")).text
+    page = desk.page.text
     assert why
     assert f"{reason} 4,000 1 B {why} {remedy or 'nothing'}" in page
 
@@ -270,9 +259,8 @@ def test_the_page_of_a_run_that_did_nothing_has_no_figures_that_are_all_zeros() 
     desk = Desk("a/")
     desk.receipt("a/", skipped={"already_committed": Skipped(4_000, 1)})
     desk.report()
-    text = Page(desk.stored("report.html")).text
+    text = desk.page.text
     assert "0 → 0" not in text
-    assert "seconds of a worker" not in text
     assert "Partitions 1" in text
 
 
@@ -285,24 +273,17 @@ def test_a_run_that_did_nothing_shows_python_its_headline_and_no_zeros() -> None
     assert "Compaction ratio" not in text
 
 
-def test_what_failed_stands_on_the_page_though_nothing_was_compacted() -> None:
-    desk = Desk("a/", "b/")
-    desk.receipt("a/", "failed", error="IntegrityError", cause="the cause")
-    desk.receipt("b/")
-    desk.report()
-    text = Page(desk.stored("report.html")).text
-    assert "a/ failed" in text[text.index("seconds of a worker") :]
-
-
-def test_every_reason_to_leave_a_source_for_what_it_holds_has_its_remedy() -> None:
-    decided = {*LEFT_ALONE} | {*REMEDIES}
-    assert decided == {*QuarantineReason}
-    assert not {*LEFT_ALONE} & {*REMEDIES}
+def test_every_reason_has_its_line_in_the_table() -> None:
+    assert {*SkipReason} | {*QuarantineReason} <= REASONS.keys()
+    assert all(REASONS[reason].sentence for reason in REASONS)
+    assert all(REASONS[reason].remedy for reason in QuarantineReason)
 
 
 def test_what_to_do_about_an_error_is_what_the_runbook_knows(repo_root: Path) -> None:
     runbook = (repo_root / "docs" / "operations.md").read_text("utf-8")
-    assert [error for error in FAILURES if f"`{error}`" not in runbook] == []
+    errors = [name for name in REASONS if name not in {*SkipReason, *QuarantineReason, OVERSIZED}]
+    assert len(errors) > 8
+    assert [error for error in errors if f"`{error}`" not in runbook] == []
 
 
 @pytest.mark.parametrize("error", ["IntegrityError", "WorkerLost", "NothingReadable"])
@@ -310,28 +291,18 @@ def test_each_failure_stands_with_what_to_do(error: str) -> None:
     desk = Desk("a/")
     desk.receipt("a/", "failed", error=error, cause="the cause")
     desk.report()
-    assert f"a/ {error} the cause {FAILURES[error]}" in Page(desk.stored("report.html")).text
+    reason = REASONS[error]
+    assert f"a/ {error} the cause {reason.sentence}; {reason.remedy}" in desk.page.text
 
 
-def test_the_long_tail_of_partitions_is_folded_and_the_failed_come_first() -> None:
+def test_the_long_tail_of_failures_is_folded() -> None:
     paths = [f"{n:03}/" for n in range(OPEN_ROWS + 3)]
     desk = Desk(*paths)
-    for n, path in enumerate(paths):
-        desk.receipt(path, "failed" if n == 1 else "done", counts=Counts(objects_in=n))
+    for path in paths:
+        desk.receipt(path, "failed", error="IntegrityError", cause=f"cause of {path}")
     desk.report()
-    text = Page(desk.stored("report.html")).text
-    partitions = text[text.index("seconds of a worker") :]
-    last, second = partitions.index("014/"), partitions.index("013/")
-    assert partitions.index("001/ failed") < last < second < partitions.index("3 more")
-
-
-def test_settings_that_were_given_stand_before_the_defaults() -> None:
-    desk = Desk("a/", settle_seconds=7)
-    desk.receipt("a/")
-    desk.report()
-    text = Page(desk.stored("report.html")).text
-    assert "settle_seconds 7" in text[: text.index("at their defaults")]
-    assert "min_objects" not in text[: text.index("at their defaults")]
+    text = desk.page.text
+    assert text.index("cause of 011/") < text.index("3 more 012/ : IntegrityError cause of 012/")
 
 
 def test_the_command_for_checking_takes_names_that_a_shell_would_not() -> None:
@@ -349,9 +320,10 @@ def test_seconds_are_reported_as_a_person_says_them(seconds: float, text: str) -
 
 def test_why_nothing_was_compacted_is_said_once_and_first() -> None:
     desk = Desk("a/")
-    desk.receipt("a/", left_alone={"binary": LeftAlone(9, 90, "a/k", "NUL bytes", "encoding")})
+    desk.receipt("a/", left_alone={"binary": LeftAlone(9, 90, "a/k", "NUL bytes")})
     headline = desk.report().headline
-    text = Page(desk.stored("report.html")).text
-    assert headline == "0 of 9 objects compacted, 9 left alone: binary, set encoding"
+    text = desk.page.text
+    remedy = 'set encoding: "any_bytes", if they are text'
+    assert headline == f"0 of 9 objects compacted, 9 left alone: binary, {remedy}"
     assert text.count(headline) == 1
     assert text.index(headline) < text.index("Objects 0 → 0")

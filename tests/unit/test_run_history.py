@@ -23,7 +23,8 @@ def run_on(day: int, desk: Desk, *, seconds: float = 60.0, failure: str = "") ->
 
 
 def page_of(desk: Desk, run_id: str) -> Page:
-    return Page(desk.store.get(*layout.run_key(desk.settings, run_id, "report.html")).decode())
+    body = desk.store.get(*layout.run_key(desk.settings, run_id, "report.json"))
+    return Page(render(msgspec.json.decode(body)))
 
 
 def test_a_report_has_its_wall_time_and_the_runs_before_it() -> None:
@@ -37,10 +38,7 @@ def test_a_report_has_its_wall_time_and_the_runs_before_it() -> None:
     ]
     page = page_of(desk, "run-2")
     assert "Duration of the last 2 runs 1 min 30 s 0 " in page.text
-    assert (
-        "1970-01-03 00:00:00 UTC: 1 min 30 s, 0 objects, succeeded 01-02 00:00 01-03 00:00"
-        in page.text
-    )
+    assert "1970-01-03 00:00:00 UTC: 1 min 30 s, 0 objects, succeeded" in page.text
     assert "runs from 1970-01-02 00:00:00 UTC to 1970-01-03 00:00:00 UTC" in page.text
     assert [
         value for name, value in page.attributes if name == "class" and value in {"f", "t"}
@@ -48,17 +46,6 @@ def test_a_report_has_its_wall_time_and_the_runs_before_it() -> None:
         "f",
         "t",
     ]
-
-
-def test_the_stored_page_links_to_the_report_before_and_a_kept_one_has_a_command() -> None:
-    desk = Desk()
-    run_on(1, desk)
-    document = msgspec.to_builtins(run_on(2, desk))
-    stored = page_of(desk, "run-2")
-    assert ("href", "../run-1/report.html") in stored.attributes
-    kept = Page(render(document))
-    assert "a" not in kept.tags
-    assert "Previous run: compactor report s3://lake/compacted/ run-1 --open" in kept.text
 
 
 def test_a_run_that_is_reported_again_is_in_the_history_once() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from compactor.log.size_counts import SizeCounts, least_bytes
 from compactor.report.charts import histogram
 from compactor.runs.partition_receipts import Counts
-from tests.support.desk import Desk, Page
+from tests.support.desk import Desk
 
 SIZES = st.lists(st.integers(0, 5 << 40), max_size=30)
 
@@ -44,8 +44,9 @@ def test_a_report_adds_up_the_sizes_of_its_partitions_and_draws_them() -> None:
         desk.receipt(path, counts=counts, sizes=SizeCounts([0] * 11 + [3], [0] * 12 + [1]))
     found = desk.report()
     assert found.sizes == SizeCounts([0] * 11 + [6], [0] * 12 + [2])
-    page = Page(desk.stored("report.html")).text
-    assert "1 KiB to 2 KiB 6 0 2 KiB to 4 KiB 0 2" in page
+    page = desk.page.text
+    assert "1 KiB to 2 KiB: 6 before" in page
+    assert "2 KiB to 4 KiB: 2 after" in page
 
 
 def test_heights_are_shares_of_their_side_and_the_few_can_be_seen_beside_the_many() -> None:

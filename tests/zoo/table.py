@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from compactor.log.left_alone import REMEDIES
-from compactor.report.remedies import LEFT_ALONE
+from compactor.model import QuarantineReason
+from compactor.report.reasons import REASONS
 from tests.zoo.kinds import Kind
 from tests.zoo.trial import Outcome
 
@@ -57,10 +57,12 @@ def _heading(fate: _Fate) -> str:
 
 def _advice(reason: str) -> str:
     """The product's own, as its reports give it."""
-    if reason in REMEDIES:
-        return f"Set {REMEDIES[reason]}."
-    advice = f": {LEFT_ALONE[reason]}" if reason in LEFT_ALONE else ""
-    return f"No setting decides it{advice}."
+    if reason not in set(QuarantineReason):
+        return "No setting decides it."
+    remedy = REASONS[reason].remedy
+    if remedy.startswith("set "):
+        return f"{remedy[0].upper()}{remedy[1:]}."
+    return f"No setting decides it: {remedy}."
 
 
 def _line(kind: Kind, outcome: Outcome) -> str:

@@ -38,7 +38,7 @@ _BESIDE_SECONDS, _BESIDE_CALLS = 4.0, 2
 # A driver and an executor of 4 vCPUs and 16 GB each, which take a minute and a half to start.
 _SPARK_VCPUS, _GB_PER_VCPU, _SPARK_START_SECONDS = 8, 4, 90.0
 
-_RUN = Counter(GET=5, HEAD=1, PUT=7)
+_RUN = Counter(GET=5, HEAD=1, PUT=6)
 _PARTITION = Counter(LIST=1, PUT=2)
 _WORKED_ON = Counter(LIST=1, GET=1, PUT=1)
 # Begin and end of an upload, commit and witness. Parts are counted separately.

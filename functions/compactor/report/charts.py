@@ -1,4 +1,4 @@
-"""Positions in a chart, in percent of its width and height. Pure."""
+"""Positions in the two charts of a report, in percent of their width and height. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from compactor.log.size_counts import least_bytes
-from compactor.report.html import human_seconds, moment
-from compactor.sizes import human_bytes, plural
+from compactor.sizes import human_bytes, human_seconds, plural
 
 # How many labels of the size axis fit beside each other on a phone.
 _MOST_LABELS = 5
 # Minimum height, so that one object among a million is visible.
 _LEAST_PERCENT = 1.5
-#: Infrequent-access classes bill smaller objects at this size; it is a bucket's lower bound.
-_SMALLEST_BILLED = 128 * 1024
 # Buckets up to this one, of fewer than 128 bytes, share one column.
 _POOLED = 7
 
@@ -50,13 +47,11 @@ class Histogram:
     next to many small sources.
 
     Attributes:
-        billed: position of 128 KiB, percent of the width; None if it is not in the chart.
         tallest: share of the objects that a full height means, from 0 to 1.
         objects_before, objects_after: number of objects in the chart.
     """
 
     columns: tuple[Column, ...]
-    billed: float | None
     tallest: float
     objects_before: int
     objects_after: int
@@ -69,7 +64,7 @@ def histogram(before: Sequence[int], after: Sequence[int]) -> Histogram | None:
         before: of sources, see :class:`compactor.log.size_counts.SizeCounts`.
         after: of outputs.
     """
-    used = [bucket for counts in (before, after) for bucket, n in enumerate(counts) if n]
+    used = [bucket for counts in (before, after) for bucket, count in enumerate(counts) if count]
     if not used:
         return None
     first, last = max(_POOLED, min(used) - 1), max(_POOLED, *used) + 1
@@ -84,19 +79,17 @@ def histogram(before: Sequence[int], after: Sequence[int]) -> Histogram | None:
     columns = []
     for bucket in range(first, last + 1):
         n, m = (counts[bucket] if bucket < len(counts) else 0 for counts in (before, after))
-        heights = (length(n / (sums[0] or 1), tallest), length(m / (sums[1] or 1), tallest))
-        label = human_label(bucket) if (bucket - first) % step == step // 2 else ""
+        heights = (_length(n / (sums[0] or 1), tallest), _length(m / (sums[1] or 1), tallest))
+        label = _label(bucket) if (bucket - first) % step == step // 2 else ""
         x = (bucket - first) * width
-        columns.append(Column(x, width, *heights, n, m, bucket_text(bucket), label))
-    billed_at = (_SMALLEST_BILLED.bit_length() - first) * width
-    billed = billed_at if 0 < billed_at < 100 else None
-    return Histogram(tuple(columns), billed, tallest, *sums)
+        columns.append(Column(x, width, *heights, n, m, _bucket_text(bucket), label))
+    return Histogram(tuple(columns), tallest, *sums)
 
 
-def bucket_text(bucket: int) -> str:
+def _bucket_text(bucket: int) -> str:
     """Return the sizes of a column, such as ``2 KiB to 4 KiB``."""
-    above = human_label(bucket + 1)
-    return f"less than {above}" if bucket <= _POOLED else f"{human_label(bucket)} to {above}"
+    above = _label(bucket + 1)
+    return f"less than {above}" if bucket <= _POOLED else f"{_label(bucket)} to {above}"
 
 
 def _pooled(counts: Sequence[int]) -> list[int]:
@@ -104,12 +97,12 @@ def _pooled(counts: Sequence[int]) -> list[int]:
     return [*[0] * _POOLED, sum(counts[: _POOLED + 1]), *counts[_POOLED + 1 :]]
 
 
-def human_label(bucket: int) -> str:
+def _label(bucket: int) -> str:
     """Return the lower bound of a bucket without needless decimals, such as ``2 KiB``."""
     return human_bytes(least_bytes(bucket)).replace(".0 ", " ")
 
 
-def length(value: float, longest: float) -> float:
+def _length(value: float, longest: float) -> float:
     """Return a bar's length, percent of the longest; 0 for nothing, else at least visible."""
     return max(_LEAST_PERCENT, 100 * value / longest) if value and longest else 0.0
 
@@ -151,22 +144,22 @@ def trend(runs: Sequence[Mapping[str, Any]]) -> Trend | None:
     """Return the chart of the durations of runs; None if there are fewer than two.
 
     Args:
-        runs: lines of :mod:`compactor.report.run_history`, oldest first.
+        runs: lines of :mod:`compactor.report.run_history` with ``started`` for display, oldest
+            first.
     """
     if len(runs) < 2:
         return None
-    longest = max(one["wall_seconds"] for one in runs)
+    longest = max(run["wall_seconds"] for run in runs)
     width = 100 / len(runs)
     bars = tuple(
         Bar(
             number * width,
             width * 0.86,
-            length(one["wall_seconds"], longest),
-            one["status"] == "failed",
-            f"{moment(one['started_at'])}: {human_seconds(one['wall_seconds'])},"
-            f" {plural(one['objects'], 'object')}, {one['status']}",
+            _length(run["wall_seconds"], longest),
+            run["status"] == "failed",
+            f"{run['started']}: {human_seconds(run['wall_seconds'])},"
+            f" {plural(run['objects'], 'object')}, {run['status']}",
         )
-        for number, one in enumerate(runs)
+        for number, run in enumerate(runs)
     )
-    ends = (moment(runs[0]["started_at"]), moment(runs[-1]["started_at"]))
-    return Trend(bars, human_seconds(longest), *ends)
+    return Trend(bars, human_seconds(longest), runs[0]["started"], runs[-1]["started"])

@@ -32,9 +32,9 @@ from compactor.runs.partition_receipts import Counts
 from compactor.settings.settings import Settings
 
 _ENDINGS = ("spark-result.json", "spark-error.json")
-# GETs of the work lists, discovery's summary and the history of runs; PUTs of that, report.json and
-# report.html. A report in several calls makes a few more, but must show the same figures.
-_REPORT = Counter(GET=4, PUT=3)
+# GETs of the work lists, discovery's summary and the history of runs; PUTs of that and report.json.
+# A report in several calls makes a few more, but must show the same figures.
+_REPORT = Counter(GET=4, PUT=2)
 
 
 @dataclass(slots=True)

@@ -1,111 +1,75 @@
-"""The report as one HTML page, self-contained and without scripts.
+"""The report as one HTML page, self-contained and without scripts. Rendered only on request.
 
-Templates are rendered with autoescape, and every text is first made
+The template is rendered with autoescape, and every text is first made
 :func:`compactor.escaping.visible`, so outside input can neither become markup nor hide anything.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+import msgspec
 
+from compactor.cleaning.clean_up_report import CleanUpReport
 from compactor.escaping import visible
+from compactor.log.resting import Resting
 from compactor.money import dollar_text
-from compactor.report import sentences, view
+from compactor.readers.outcome import Outcomes
 from compactor.report.charts import histogram, trend
-from compactor.report.html import human_seconds, moment
-from compactor.report.next_steps import next_steps
-from compactor.sizes import human_bytes
+from compactor.report.reasons import (
+    OVERSIZED,
+    backlog,
+    partition_count,
+    rejected_line,
+    why_failed,
+    why_left,
+)
+from compactor.sinks.table_receipts import TableReceipt
+from compactor.sizes import human_bytes, human_seconds, plural
 
-_NO_SIZES: Mapping[str, Any] = {"before": (), "after": ()}
-_NO_OBJECTS: Mapping[str, Any] = {"objects": 0, "bytes": 0, "examples": ()}
+#: Number of failures that are always visible; the others are collapsed.
+OPEN_ROWS = 12
+# ISO 8601 as the state machine and this program write it, always in UTC.
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$")
 
 
-def render(report: Mapping[str, Any], *, stored: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failure, and what to do about it."""
+
+    where: str
+    error: str
+    cause: str
+    meaning: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """Objects or partitions that were left alone for one reason, and what to do about them."""
+
+    reason: str
+    count: str
+    bytes: str
+    sentence: str
+    remedy: str
+    example: str
+
+
+def render(report: Mapping[str, Any]) -> str:
     """Return the HTML of a run report.
 
     Args:
-        report: content of ``report.json``, of this version or an earlier one.
-        stored: for the run's own prefix, where the previous report is found by a relative link.
+        report: content of ``report.json``.
     """
-    sizes = report["sizes"] or _NO_SIZES
-    return _rendered(
-        "report.html.j2",
-        report={"headline": "", "resting": None, **report},
-        started=moment(report["started_at"]),
-        sentence=sentences.sentence(report),
-        failed=sentences.failed_sentence(report),
-        proof=sentences.proof(report),
-        verify=view.verify_command(report["settings"]),
-        warnings=report["warnings"],
-        tiles=_tiles(report),
-        cost=report["cost"],
-        sizes=histogram(sizes["before"], sizes["after"]),
-        failures=view.failures(report),
-        next=next_steps(report),
-        partitions=view.partition_rows(report),
-        scale=view.scale(report),
-        previous=view.previous_run(report),
-        stored=stored,
-        trend=trend([*report["previous"], _line(report)]),
-        requests=view.request_rows(report),
-        skipped=view.skipped_rows(report),
-        left=view.left_rows(report),
-        quarantined=view.quarantined(report),
-        overwritten=report["overwritten"] or _NO_OBJECTS,
-        table=view.table_rows(report["table"]),
-        readers=view.reader_rows(report["readers"]),
-        clean_up=view.clean_up_rows(report["clean_up"]),
-        settings=view.setting_rows(report["settings"]),
-        open_rows=view.OPEN_ROWS,
-    )
+    # Only what shows a page pays for the import.
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
 
-
-def _tiles(report: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the most important numbers, with their labels."""
-    totals = report["totals"]
-    before, after = totals["objects_in"], totals["objects_out"]
-    means = (totals["bytes_in"] / max(1, before), totals["bytes_out"] / max(1, after))
-    figures = [
-        ("Objects", f"{before:,} → {after:,}"),
-        ("Bytes", f"{human_bytes(totals['bytes_in'])} → {human_bytes(totals['bytes_out'])}"),
-        ("Average size", f"{human_bytes(means[0])} → {human_bytes(means[1])}"),
-        ("Records", f"{totals['records']:,}"),
-    ]
-    tiles = [
-        # If the run did nothing, the sentence says so.
-        *(() if sentences.is_idle(report) else figures),
-        ("Partitions", f"{sentences.partition_count(report):,}"),
-        *([("Wall time", human_seconds(report["wall_seconds"]))] if report["wall_seconds"] else []),
-        ("Time of all workers", human_seconds(totals["seconds"])),
-    ]
-    if report["cost"]:
-        tiles.append(("Cost, about", dollar_text(report["cost"]["dollars"])))
-    if totals.get("rejects_waiting"):
-        tiles.append(("Rejected records", f"{totals['rejects_waiting']:,}"))
-    if totals["quarantined"]:
-        tiles.append(("Quarantined", f"{totals['quarantined']:,}"))
-    if waiting := sentences.backlog(report):
-        tiles.append(("Waiting for a later run", f"{waiting:,}"))
-    return tiles
-
-
-def _line(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the run's own line in the history of runs."""
-    names = ("started_at", "wall_seconds", "status")
-    return {"objects": report["totals"]["objects_in"], **{name: report[name] for name in names}}
-
-
-def _rendered(template: str, **values: object) -> str:
-    return _environment().get_template(template).render(values)
-
-
-@cache
-def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("compactor.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -113,27 +77,235 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
-        "number": _number,
-        "bytes": human_bytes,
-        "percent": _percent,
+    environment.filters |= {
+        "number": "{:,}".format,
+        "percent": "{:.2f}%".format,
         "share": "{:.0%}".format,
         "dollars": dollar_text,
     }
-    return made
+    line = {name: report[name] for name in ("started_at", "wall_seconds", "status")}
+    line["objects"] = report["totals"]["objects_in"]
+    runs = [{**run, "started": moment(run["started_at"])} for run in (*report["previous"], line)]
+    return environment.get_template("report.html.j2").render(
+        report=report,
+        started=moment(report["started_at"]),
+        verdict=verdict(report),
+        failed=_failed_sentence(report),
+        failures=failures(report),
+        open_rows=OPEN_ROWS,
+        figures=_figures(report),
+        sizes=histogram(report["sizes"]["before"], report["sizes"]["after"]),
+        trend=trend(runs),
+        left_alone=left_alone(report),
+        notes=_notes(report),
+        cost=report["cost"],
+        verify=verify_command(report["settings"]),
+    )
+
+
+def verdict(report: Mapping[str, Any]) -> str:
+    """Return a run's result in one sentence."""
+    totals = report["totals"]
+    before, after = totals["objects_in"], totals["objects_out"]
+    if not before:
+        text = report["headline"] or _nothing(report)
+        return text[0].upper() + text[1:]
+    parts = [f"{plural(before, 'object')} became {after:,}"]
+    if after and before >= 2 * after:
+        parts.append(f"queries open {before / after:,.0f} times fewer objects")
+    if totals["records"]:
+        every = "every one of " if totals["records"] > 1 else ""
+        parts.append(f"{every}{plural(totals['records'], 'record')} is in exactly one output")
+    return "; ".join(parts) + "."
+
+
+def failures(report: Mapping[str, Any]) -> list[Failure]:
+    """Return everything that failed, with what to do."""
+    rows = [
+        _worded("the run", report["failure"]),
+        _worded("Spark", report["spark_failure"].removeprefix("Spark: ")),
+    ]
+    failed = [one for one in report["partitions"] if one["status"] != "done"]
+    rows += [
+        Failure(one["path"] or "(root)", one["error"], one["cause"], *why_failed(one["error"]))
+        for one in failed
+    ]
+    table = report["table"] or {"error": "", "cause": "", "faults": ()}
+    if table["error"]:
+        rows.append(Failure("table", table["error"], table["cause"], *why_failed(table["error"])))
+    rows += [_worded("table", line) for line in table["faults"]]
+    clean_up = report["clean_up"] or {"failures": (), "unsafe": (), "left_out": {}}
+    rows += [_worded("clean-up", line) for line in (*clean_up["failures"], *clean_up["unsafe"])]
+    rows += [
+        _worded("clean-up", f"{count:,} more {kind}")
+        for kind, count in clean_up["left_out"].items()
+        if kind != "warnings"
+    ]
+    more = report["failed_count"] - len(failed)
+    if more > 0:
+        rows.append(_worded("the run", f"and {more:,} more partitions"))
+    return [row for row in rows if row.cause]
+
+
+def left_alone(report: Mapping[str, Any]) -> list[Remainder]:
+    """Return what was left alone by reason: for its content, oversized, then by the rules."""
+    rows = []
+    settings = report["settings"]
+    for reason, one in _most_first(report["left_alone"]):
+        _, remedy = why_left(reason, settings)
+        rows.append(_remainder(reason, one, one["detail"], remedy, one["example"]))
+    if report["oversized"]:
+        count = plural(len(report["oversized"]), "partition")
+        such = ", ".join(path or "(root)" for path in report["oversized"])
+        rows.append(Remainder(OVERSIZED, count, "", *why_left(OVERSIZED, settings), such))
+    for reason, one in _most_first(report["skipped"]):
+        sentence, remedy = why_left(reason, settings)
+        rows.append(_remainder(reason, one, sentence, remedy, ", ".join(one["examples"])))
+    return rows
+
+
+def verify_command(settings: Mapping[str, Any]) -> str:
+    """Return the shell command that verifies everything again."""
+    words = (settings["s3_source_uri"], settings["s3_destination_uri"])
+    return f"compactor verify {' '.join(map(shlex.quote, words))} --deep"
+
+
+def moment(text: str) -> str:
+    """Format a time to the second, as ``2026-01-31 06:01:02 UTC``; return other text as it is."""
+    match = _MOMENT.match(text)
+    return f"{match[1]} {match[2]} UTC" if match else text
+
+
+def _remainder(
+    reason: str, one: Mapping[str, Any], sentence: str, remedy: str, example: str
+) -> Remainder:
+    count, size = f"{one['objects']:,}", human_bytes(one["bytes"])
+    return Remainder(reason, count, size, sentence, remedy or "nothing", example)
+
+
+def _worded(where: str, line: str) -> Failure:
+    """Return a failure that is known from one line, which may contain an error's name."""
+    names = [word.strip(":") for word in line.split() if word.endswith(":")]
+    known = (why_failed(name) for name in names if why_failed(name).sentence)
+    return Failure(where, "", line, *next(known, why_failed("")))
+
+
+def _failed_sentence(report: Mapping[str, Any]) -> str:
+    """Return what failed, and what is safe nevertheless; empty for a run that succeeded."""
+    if report["status"] != "failed":
+        return ""
+    failed = report["failed_count"]
+    partitions = plural(partition_count(report), "partition")
+    what = f"{failed:,} of {partitions} failed" if failed else "The run failed"
+    return f"{what}; what was committed stands, and the same run again does the rest."
+
+
+def _figures(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the most important numbers, with their labels; no zeros of an idle run."""
+    totals = report["totals"]
+    before, after = totals["objects_in"], totals["objects_out"]
+    figures = []
+    if before or after or report["left_alone"]:
+        means = (totals["bytes_in"] / max(1, before), totals["bytes_out"] / max(1, after))
+        figures = [
+            ("Objects", f"{before:,} → {after:,}"),
+            ("Bytes", f"{human_bytes(totals['bytes_in'])} → {human_bytes(totals['bytes_out'])}"),
+            ("Average size", f"{human_bytes(means[0])} → {human_bytes(means[1])}"),
+            ("Records", f"{totals['records']:,}"),
+        ]
+    figures.append(("Partitions", f"{partition_count(report):,}"))
+    if report["wall_seconds"]:
+        figures.append(("Wall time", human_seconds(report["wall_seconds"])))
+    figures.append(("Time of all workers", human_seconds(totals["seconds"])))
+    if report["cost"]:
+        figures.append(("Cost, about", dollar_text(report["cost"]["dollars"])))
+    for name, count in (
+        ("Rejected records", totals["rejects_waiting"]),
+        ("Quarantined", totals["quarantined"]),
+        ("Waiting for a later run", backlog(report)),
+    ):
+        if count:
+            figures.append((name, f"{count:,}"))
+    return figures
+
+
+def _notes(report: Mapping[str, Any]) -> list[str]:
+    """Return the warnings, and a line for everything that followed compaction."""
+    overwritten = report["overwritten"]
+    notes = list(report["warnings"])
+    if overwritten["objects"]:
+        such = ", ".join(overwritten["examples"])
+        notes.append(
+            f"{plural(overwritten['objects'], 'object')} came with new content at a key that was"
+            f" compacted before, such as {such}: both contents are in outputs"
+        )
+    notes += _rejected_notes(report["totals"], report["rejects"])
+    if report["spark"]:
+        notes.append(f"by Spark: {plural(len(report['spark']), 'partition')}")
+    if report["resting"]["partitions"]:
+        notes.append(msgspec.convert(report["resting"], Resting).line)
+    return notes + _later_notes(report)
+
+
+def _later_notes(report: Mapping[str, Any]) -> list[str]:
+    """Return lines about what followed the partitions: the table, its readers, clean-up."""
+    notes = []
+    if report["table"] is not None:
+        notes.append(msgspec.convert(report["table"], TableReceipt).line)
+    if report["readers"] is not None:
+        notes.append(msgspec.convert(report["readers"], Outcomes).line)
+    if report["clean_up"] is not None:
+        notes += _clean_up_notes(msgspec.convert(report["clean_up"], CleanUpReport))
+    return notes
+
+
+def _rejected_notes(totals: Mapping[str, Any], places: list[str]) -> list[str]:
+    notes = []
+    if totals["replayed"]:
+        replayed = plural(totals["replayed"], "record")
+        notes.append(f"{replayed} that an earlier run rejected fit by now, and are in an output")
+    if totals["rejects_waiting"]:
+        notes.append(rejected_line(totals["rejects_waiting"], places))
+    return notes
+
+
+def _clean_up_notes(clean_up: CleanUpReport) -> list[str]:
+    deleted = plural(clean_up.deleted, "source")
+    commits = plural(clean_up.commits, "commit")
+    size = human_bytes(clean_up.deleted_bytes)
+    lines = [f"clean-up: {deleted} of {commits} deleted, {size}"]
+    for count, what in (
+        (clean_up.changed, "keys hold another object now, and are left alone"),
+        (clean_up.markers, "deletes left a noncurrent version, which is still paid for"),
+        (clean_up.uploads_aborted, "unfinished uploads aborted"),
+    ):
+        if count:
+            lines.append(f"clean-up: {count:,} {what}")
+    lines += [f"clean-up: {line}" for line in clean_up.warnings]
+    lines += [f"clean-up: {one.key} was not deleted: {one.reason}" for one in clean_up.refusals]
+    return lines
+
+
+def _nothing(report: Mapping[str, Any]) -> str:
+    counts = {
+        reason: one["objects"]
+        for reason, one in (*report["skipped"].items(), *report["left_alone"].items())
+        if one["objects"]
+    }
+    if not counts:
+        return "Nothing was compacted: there was nothing to do."
+    most = max(counts, key=lambda reason: counts[reason])
+    every = plural(sum(counts.values()), "object")
+    mostly = "all" if len(counts) == 1 else "mostly"
+    return f"Nothing was compacted: {every} left, {mostly} {most}."
+
+
+def _most_first(counts: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(counts.items(), key=lambda item: (-item[1]["objects"], item[0]))
 
 
 def _shown(value: object) -> object:
     """Make text visible, and shorten bar lengths to two decimals."""
     if hasattr(value, "__html__"):
-        # Output of a macro, already escaped.
         return value
     return f"{value:.2f}" if isinstance(value, float) else visible(str(value))
-
-
-def _number(count: int) -> str:
-    return f"{count:,}"
-
-
-def _percent(value: float) -> str:
-    return f"{value:.2f}%"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 from compactor.escaping import visible
-from compactor.report.html import escape
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Shown:
 
     def as_html(self) -> str:
         """Return an HTML fragment without scripts or styles; every value is escaped."""
-        heads = "".join(f"<th>{escape(head)}</th>" for head in self.heads)
+        heads = "".join(f"<th>{escape(visible(head))}</th>" for head in self.heads)
         rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            "<tr>" + "".join(f"<td>{escape(visible(cell))}</td>" for cell in row) + "</tr>"
             for row in self.rows
         )
-        lines = "".join(f"<div>{escape(line)}</div>" for line in self.lines)
+        lines = "".join(f"<div>{escape(visible(line))}</div>" for line in self.lines)
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-        return f"<div><b>{escape(self.title)}</b>{table}{lines}</div>"
+        return f"<div><b>{escape(visible(self.title))}</b>{table}{lines}</div>"

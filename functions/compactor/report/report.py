@@ -19,15 +19,20 @@ from compactor.decoding import numbered
 from compactor.discovery.parallel import Parallel
 from compactor.discovery.work_items import WorkItem
 from compactor.log.entries import NOTHING
-from compactor.log.left_alone import LeftAlone, headline
+from compactor.log.left_alone import LeftAlone
 from compactor.log.resting import NONE_AT_REST, Resting
 from compactor.log.size_counts import SizeCounts
 from compactor.model import Skipped, SkipReason
 from compactor.ports import Deadline, ObjectStore
 from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost, SparkHours, cost_of_run, spark_hours
-from compactor.report.idle_reasons import nothing_to_do
-from compactor.report.page import render
+from compactor.report.reasons import (
+    grouped,
+    hint_of,
+    left_for_content,
+    nothing_to_do,
+    rejected_line,
+)
 from compactor.report.receipt_totals import Gathered, add_counts
 from compactor.report.rendering import Shown
 from compactor.report.report_progress import SoFar, Time, read_so_far, write_so_far
@@ -40,8 +45,6 @@ from compactor.report.run_records import (
     with_ending,
     work_items,
 )
-from compactor.report.sentences import grouped, rejected_line
-from compactor.report.skipped import hint_of
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from compactor.sinks.table_receipts import TableReceipt, read_receipt
@@ -226,7 +229,7 @@ def report_on(
     goes_on: bool = False,
     known: Known | None = None,
 ) -> RunReport | None:
-    """Gather the receipts of a run and store ``report.json`` and ``report.html``.
+    """Gather the receipts of a run and store ``report.json``.
 
     A work item without a receipt was lost with its worker, and counts as failed.
 
@@ -311,7 +314,7 @@ def report_on(
         hours=hours,
         region=store.region,
     )
-    result.headline = headline(result.totals.objects_in, result.left_alone, result.skipped)
+    result.headline = left_for_content(result.totals.objects_in, result.left_alone, result.skipped)
     if result.cause:
         result.status = "failed"
     elif not (result.headline or result.totals.objects_in or result.spark):
@@ -415,6 +418,3 @@ def _store_report(result: RunReport, settings: Settings, store: ObjectStore) -> 
     body = msgspec.json.format(msgspec.json.encode(document), indent=2)
     bucket, key = layout.run_key(settings, result.run_id, "report.json")
     store.put(bucket, key, body, content_type="application/json")
-    bucket, key = layout.run_key(settings, result.run_id, "report.html")
-    page = render(document, stored=True).encode()
-    store.put(bucket, key, page, content_type="text/html; charset=utf-8")

@@ -13,7 +13,6 @@ from compactor.discovery.fleet import Fleet
 from compactor.discovery.forecast import Forecast
 from compactor.discovery.search import dates_of
 from compactor.log.entries import Commit
-from compactor.log.left_alone import REMEDIES
 from compactor.log.log import CommitLog
 from compactor.log.log_reader import StoredLog
 from compactor.log.log_search import logs_for_key
@@ -24,7 +23,6 @@ from compactor.planning.dialects import Dialects
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
 from compactor.registry.streams import PartitionScheme
-from compactor.report.idle_reasons import moment_text, too_large
 from compactor.report.object_status import (
     UNKNOWN_SETTINGS,
     Inquiry,
@@ -32,11 +30,14 @@ from compactor.report.object_status import (
     clean_up,
     commit_facts,
     commit_text,
+    output_keys,
+    output_status,
     settings_for,
     settings_over,
     there,
+    unknown,
 )
-from compactor.report.skipped import why_left
+from compactor.report.reasons import moment_text, too_large, why_left
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
 
@@ -57,6 +58,26 @@ class _Mention(NamedTuple):
     def commits(self, present: SourceObject) -> bool:
         """Return whether this very object is compacted."""
         return self.quarantined is None and self.source.etag == present.etag
+
+
+def explain(inquiry: Inquiry, given: str) -> ObjectStatus:
+    """Return what is known about one object, as a source or as an output. Read-only.
+
+    Args:
+        inquiry: the destination to look in.
+        given: the object's URI, its key, or its key below the source or the destination.
+
+    Raises:
+        InvalidInput: no commit names it, and it is not in the source of any run.
+        IntegrityError: an entry of the log is damaged.
+    """
+    for key in output_keys(inquiry, given):
+        if (status := output_status(inquiry, key)) is not None:
+            return status
+    for bucket, key in source_keys(inquiry, given):
+        if (status := source_status(inquiry, bucket, key)) is not None:
+            return status
+    raise unknown(given, inquiry)
 
 
 def source_keys(inquiry: Inquiry, given: str) -> Iterator[tuple[str, str]]:
@@ -212,15 +233,11 @@ def _no(
     reason: SkipReason, settings: Settings, when: str = "", known: Quarantined | None = None
 ) -> tuple[str, str]:
     if reason is SkipReason.QUARANTINED and known is not None:
-        what, way = f"{known.reason}: {known.detail}", _remedy(known)
+        what = f"{known.reason}: {known.detail}"
+        way = why_left(known.reason, settings.to_dict()).remedy
     else:
         what, way = why_left(reason, settings.to_dict(), when=when)
     return f"no, {reason}: {what}" + (f"; {way}" if way else ""), str(reason)
-
-
-def _remedy(known: Quarantined) -> str:
-    setting = REMEDIES.get(known.reason)
-    return f"set {setting}" if setting else "no setting decides it"
 
 
 def _outside(settings: Settings, partition: Partition, now: float) -> str:

@@ -13,7 +13,7 @@ from compactor.clock import SystemClock, new_run_id
 from compactor.errors import InvalidInput
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.ports import ObjectStore
-from compactor.report.sentences import first_of
+from compactor.report.reasons import first_of
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes, plural
 from compactor_cli.cleaning import Cleaning, Done

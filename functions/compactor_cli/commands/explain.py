@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from compactor.ports import ObjectStore
-from compactor.report.explain import explain
 from compactor.report.object_status import Inquiry
+from compactor.report.source_status import explain
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor_cli.commands import options

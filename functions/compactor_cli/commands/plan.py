@@ -21,8 +21,7 @@ from compactor.outputs.detection import decided_by
 from compactor.planning.dialects import Dialects
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
-from compactor.report.idle_reasons import nothing_to_do
-from compactor.report.skipped import hint_of
+from compactor.report.reasons import hint_of, nothing_to_do
 from compactor.runs.event_listing import event_listing
 from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings

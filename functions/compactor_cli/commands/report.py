@@ -11,7 +11,7 @@ from compactor.errors import InvalidInput
 from compactor.model import is_run_id
 from compactor.ports import ObjectStore
 from compactor.report.page import render
-from compactor.report.sentences import grouped
+from compactor.report.reasons import grouped
 from compactor.settings.uris import S3Uri
 from compactor.sizes import plural
 from compactor_cli.commands import options
@@ -151,7 +151,7 @@ def show_report(report: StoredReport) -> None:
     more = len(shown[_SHOWN_FAILURES:]) + report.document["failed_count"] - len(failed)
     if more:
         print_line(f"and {plural(more, 'more failure')}; see the report")
-    print_line(f"report: {report.uri} (and s3://{report.bucket}/{report.page_key})")
+    print_line(f"report: {report.uri}; --open shows it as a page")
 
 
 def _named(found: Deployment, run: str, store: ObjectStore) -> StoredReport:

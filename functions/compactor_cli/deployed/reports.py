@@ -41,11 +41,6 @@ class StoredReport:
         return f"s3://{self.bucket}/{self.key}"
 
     @property
-    def page_key(self) -> str:
-        """Key of report.html."""
-        return self.key.removesuffix("json") + "html"
-
-    @property
     def summary(self) -> Summary:
         """Its totals."""
         return Summary.of(self.document, self.seconds, self.uri)
