@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from operator import lt
-from typing import NamedTuple, Protocol, Self, runtime_checkable
+from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -71,11 +71,6 @@ class KeyPage(msgspec.Struct, frozen=True):
     prefixes: tuple[str, ...]
 
 
-def last_of(page: KeyPage) -> str:
-    """Return the last key or prefix of a page; empty if it has none."""
-    return max((*(one.key for one in page.objects[-1:]), *page.prefixes[-1:]), default="")
-
-
 def require_order(keys: Sequence[str], after: str = "") -> None:
     """Check that a listing names each key once, in UTF-8 order.
 
@@ -93,23 +88,6 @@ def require_order(keys: Sequence[str], after: str = "") -> None:
         raise IntegrityError(
             f"the store does not list keys in order, each once: {key!r} was listed after {one!r}"
         )
-
-
-@runtime_checkable
-class SummedPage(Protocol):
-    """A page of a listing that has its sums, which is cheaper than looking at each object."""
-
-    def total_size(self) -> int:
-        """Return the size of all its objects, in bytes."""
-        ...
-
-    def parents(self) -> Collection[str]:
-        """Return the distinct parents of all keys, up to and including the last slash."""
-        ...
-
-    def columns(self) -> Sequence[str]:
-        """Return what :func:`compactor.fingerprint.columns_of` returns for this page."""
-        ...
 
 
 class OpenUpload(msgspec.Struct, frozen=True):

@@ -106,7 +106,7 @@ def bench(request: pytest.FixtureRequest, clients: dict[str, tuple[S3Client, S3C
     # What a server cannot do does not become better by waiting.
     no_time = NoTime()
     patience = Patience(clock=no_time.clock, pause=no_time.pause)
-    store = S3Store(ours, threads=4, direct=_WAYS[way], patience=patience)
+    store = S3Store(ours, threads=4, libcurl=_WAYS[way], patience=patience)
     return (OnMoto if on_moto else OnServer)(store, ours, plain, bucket)
 
 

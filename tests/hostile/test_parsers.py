@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from compactor.encoding.codecs import Limits, decompress, detect_compression
 from compactor.outputs.verify import check_commit
-from compactor.s3.list_parser import ListedPage
+from compactor.s3.list_parser import page_of
 from compactor.settings.fields import FIELDS
 from tests.hostile import parsers, seeds
 from tests.hostile.parsers import PARSERS
@@ -136,7 +136,7 @@ def test_keys_are_read_as_an_xml_parser_reads_them(keys: list[str], numbered: bo
         return "".join(f"&#{ord(one)};" for one in key) if numbered else escape(key)
 
     page = seeds.listing(*(written(key) for key in keys))
-    assert [one.key for one in ListedPage(page.decode()).objects("bucket")] == keys
+    assert [one.key for one in page_of(page, "bucket").objects] == keys
     parsers.listing(page)
 
 

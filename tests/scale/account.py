@@ -18,7 +18,6 @@ from compactor import invocation
 from compactor.clock import SystemClock
 from compactor.ports import ObjectStore
 from compactor.s3.store import S3Store, make_client
-from compactor.s3.transfers import Transfers
 from compactor_handlers import compact_partition, discover, plan_clean_up, report, runtime
 from tests.scale.bodies import SkippedBodies
 from tests.scale.keys import Keys
@@ -179,7 +178,6 @@ def account(keys: Keys, services: Services) -> Iterator[Account]:
         store = S3Store(client, threads=64)
         here = Account(store, wire, services)
         with (
-            mock.patch.object(Transfers, "ask", lambda _, request: wire.ask(request)),
             mock.patch.object(URLLib3Session, "send", wire.send),
             on_store(store, here.now),
             bodies_skipped(lambda: here.meter, services),

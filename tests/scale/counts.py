@@ -23,9 +23,6 @@ from tests.scale.keys import Keys
 from tests.scale.meter import Meter, Used
 from tests.scale.services import FUNCTIONS
 
-# A listing goes on in so many key ranges at first: fewer partitions leave lanes empty.
-_RANGES = 3
-
 _Asked = tuple[Partition, Tally | None]
 
 
@@ -68,7 +65,7 @@ class SkippedCounts:
         }
         # Few partitions leave lanes empty.
         lanes = FUNCTIONS["discover"].lanes
-        self._waited *= lanes / min(lanes, _RANGES * keys.partitions)
+        self._waited *= lanes / min(lanes, keys.partitions)
         self._done = 0
         self._lock = threading.Lock()
 

@@ -52,8 +52,7 @@ FUNCTIONS: Mapping[str, Function] = {
     one.name: one
     for one in (
         Function("discover", 1_769, lanes=16),
-        # A listing goes on in three key ranges at first.
-        Function("compact_partition", 3_008, lanes=3),
+        Function("compact_partition", 3_008, lanes=1),
         Function("plan_clean_up", 1_024, lanes=3),
         Function("report", 1_769, lanes=64),
     )

@@ -16,7 +16,6 @@ from compactor.discovery import parallel
 from compactor.discovery.work_items import Discovery, write_work
 from compactor.runs import partition_receipts as receipts
 from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.s3 import listing
 from compactor.settings.settings import Settings
 from tests.scale import bodies, cases, memory, meter, table, wire, workflow
 from tests.scale.account import EPOCH, Context, Invocation, account, invoked, on_store
@@ -30,8 +29,6 @@ from tests.support.memory_store import ManualClock, MemoryStore
 
 PARTITIONS, OBJECTS = 20, 2_000
 CASE = Case(PARTITIONS, OBJECTS, 5, (("first", 0), ("1 % new", 20), ("nothing new", 0)))
-# Key ranges are cut by the S3 store alone, and list a few pages twice.
-NO_RANGES = mock.patch.object(listing, "key_ahead", return_value=None)
 
 
 class Processor:
@@ -117,8 +114,7 @@ class _Store(MemoryStore):
 
 @pytest.fixture(scope="module")
 def simulation() -> list[Figures]:
-    with NO_RANGES:
-        return list(simulated(CASE, Services()))
+    return list(simulated(CASE, Services()))
 
 
 @pytest.fixture(scope="module")

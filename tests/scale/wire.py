@@ -1,4 +1,4 @@
-"""The answers of S3, put in where botocore, or the store past it, would send a request.
+"""The answers of S3, put in where botocore would send a request.
 
 Signing, retries, parsing and all that is the store's own stay real; sockets, TLS and the parsing of
 an answer's head are left out.
@@ -18,8 +18,6 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from botocore.awsrequest import AWSResponse
 
-from compactor.pieces import pieces_of
-from compactor.s3.curl_handle import Received, Request
 from tests.scale.keys import LAKE_BUCKET, ROOT, SOURCE_BUCKET, Keys
 from tests.scale.meter import Asked, Meter
 
@@ -63,7 +61,7 @@ class Stored:
 
 @dataclass(slots=True)
 class Wire:
-    """Stands in for the connections of botocore and for those of the store itself.
+    """Stands in for the connections of botocore.
 
     Attributes:
         keys: the sources.
@@ -96,18 +94,6 @@ class Wire:
         answer = AWSResponse(request.url, status, told, _Raw(body))
         self._tell(asked, began)
         return answer
-
-    def ask(self, request: Request) -> Received:
-        """The answer to a request that libcurl would make."""
-        began = time.thread_time()
-        lines = (line.decode().partition(": ") for line in request.headers)
-        sent = {name: value for name, _, value in lines}
-        asked, status, headers, body = self._answer(
-            _parsed(request.method, request.url, sent, b"".join(pieces_of(request.body)))
-        )
-        told = "".join(f"{name}: {value}\r\n" for name, value in {"Date": _DATE, **headers}.items())
-        self._tell(asked, began)
-        return Received(status, f"HTTP/1.1 {status}\r\n{told}\r\n".encode(), body)
 
     def restore(self, stored: Mapping[str, Stored]) -> None:
         """Let nothing but this be stored."""

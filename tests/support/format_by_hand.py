@@ -10,7 +10,6 @@ import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -85,7 +84,7 @@ def seen_digest(listed: Sequence[Json]) -> str:
         *(
             (
                 one["key"],
-                datetime.fromtimestamp(one["last_modified"], UTC).strftime("%Y-%m-%dT%H:%M:%S.%f"),
+                f"{one['last_modified']:.6f}",
                 one["etag"],
                 str(one["size"]),
                 "STANDARD",

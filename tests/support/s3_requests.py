@@ -41,10 +41,10 @@ class NoTime:
         return Patience(deadline_seconds, self.clock, self.pause, jitter=lambda longest: longest)
 
 
-def store_on(url: str, *, direct: bool = True, time: NoTime | None = None) -> S3Store:
+def store_on(url: str, *, libcurl: bool = True, time: NoTime | None = None) -> S3Store:
     client = make_client(url, connections=4)
     patience = (time or NoTime()).patience()
-    return S3Store(client, threads=2, direct=direct, patience=patience)
+    return S3Store(client, threads=2, libcurl=libcurl, patience=patience)
 
 
 def only(bodies: Iterator[SourceBody]) -> SourceBody:

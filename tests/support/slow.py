@@ -16,7 +16,7 @@ SLOW = frozenset(
         "generator_objects", "generator_output", "gets_surroundings", "handlers",
         "log_identity", "maintenance_killed", "make", "many_gets",
         "odd_answers", "past_columns", "place", "properties", "readahead", "resumed_discovery",
-        "runner", "s3_answers", "s3_bodies", "s3_deletes", "s3_direct", "s3_retries",
+        "runner", "s3_answers", "s3_bodies", "s3_deletes", "s3_routes", "s3_retries",
         "scan_commands", "sessions", "set_aside", "standalone", "superseded", "table_accept",
         "table_contents", "table_dates", "table_features", "table_partitions",
         "table_ways_back", "tables_left_alone", "type_check", "unusual_sources",

@@ -17,13 +17,12 @@ def s3() -> Iterator[ScriptedS3]:
         yield script
 
 
-@pytest.fixture(params=[True, False], ids=["libcurl", "botocore"])
-def store(s3: ScriptedS3, request: pytest.FixtureRequest) -> S3Store:
-    """Both ways to make the usual requests."""
-    return store_on(s3.url, direct=request.param)
+@pytest.fixture
+def store(s3: ScriptedS3) -> S3Store:
+    return store_on(s3.url)
 
 
 @pytest.fixture(params=[True, False], ids=["libcurl", "botocore"])
 def reader(s3: ScriptedS3, request: pytest.FixtureRequest) -> S3Store:
     """Both ways to read sources."""
-    return store_on(s3.url, direct=request.param)
+    return store_on(s3.url, libcurl=request.param)

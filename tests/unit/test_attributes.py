@@ -59,9 +59,9 @@ def answers(headers: Mapping[str, str], tags: Answer) -> Any:
     return answer
 
 
-def store_on(s3: ScriptedS3, *, direct: bool = True) -> S3Store:
+def store_on(s3: ScriptedS3, *, libcurl: bool = True) -> S3Store:
     patience = NoTime().patience()
-    return S3Store(make_client(s3.url), threads=16, direct=direct, patience=patience)
+    return S3Store(make_client(s3.url), threads=16, libcurl=libcurl, patience=patience)
 
 
 def read(store: S3Store, *sizes: int) -> list[SourceBody]:
@@ -74,7 +74,7 @@ def read(store: S3Store, *sizes: int) -> list[SourceBody]:
 
 WAYS = pytest.mark.parametrize(
     "way",
-    [{}, {"direct": False}],
+    [{}, {"libcurl": False}],
     ids=["libcurl", "botocore"],
 )
 SIZES = pytest.mark.parametrize("size", [5, MIB, 9 * MIB], ids=["small", "held", "streamed"])
@@ -153,10 +153,10 @@ def test_headers_are_read_whatever_their_case() -> None:
 
 
 @pytest.mark.parametrize("size", [5, 3 * MIB])
-@pytest.mark.parametrize("direct", [True, False])
-def test_objects_are_written_with_them(s3: ScriptedS3, size: int, direct: bool) -> None:
+@pytest.mark.parametrize("libcurl", [True, False])
+def test_objects_are_written_with_them(s3: ScriptedS3, size: int, libcurl: bool) -> None:
     s3.answer = lambda asked: Answer(200, b"", {"ETag": '"e"'})
-    store = store_on(s3, direct=direct)
+    store = store_on(s3, libcurl=libcurl)
     store.create("b", "k", bytes(size), attributes=ATTRIBUTES)
     store.replace("b", "k", bytes(size), etag="e", attributes=ATTRIBUTES)
     s3.answer = lambda asked: Answer(

@@ -58,13 +58,13 @@ def read(store: S3Store, size: int) -> int:
 
 @pytest.mark.parametrize("size", [500, MIB, 9 * MIB], ids=["small", "held", "streamed"])
 @pytest.mark.parametrize("how", [{"ends": True}, {"told": 1}, {"told": 10**9}])
-@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("libcurl", [True, False])
 def test_a_source_of_which_always_less_comes_is_given_up_in_seconds(
-    s3: ScriptedS3, size: int, how: dict[str, Any], direct: bool
+    s3: ScriptedS3, size: int, how: dict[str, Any], libcurl: bool
 ) -> None:
     time = NoTime()
     client = make_client(s3.url)
-    store = S3Store(client, threads=4, direct=direct, patience=time.patience())
+    store = S3Store(client, threads=4, libcurl=libcurl, patience=time.patience())
     s3.answer = lambda asked: answers(size, asked, **how)
     began = time.now
     with pytest.raises(InvalidInput, match="endpoint: answers are cut short each time: get s3://b"):

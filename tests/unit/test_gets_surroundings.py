@@ -56,15 +56,16 @@ def test_credentials_that_are_renewed_amid_a_run_sign_what_is_asked_after_it(
     s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, numbers = store_on(s3), iter(range(2**20))
-    assert store._direct is not None
-    store._direct.routes.of("bucket")
+    curl = store._sources._curl
+    assert curl is not None
+    curl.routes.of("bucket")
 
     def renewed() -> SimpleNamespace:
         number = next(numbers)
         return SimpleNamespace(access_key=f"A{number}", secret_key="s", token=f"T{number}")
 
     monkeypatch.setattr(
-        store._direct.routes, "_credentials", SimpleNamespace(get_frozen_credentials=renewed)
+        curl.routes, "_credentials", SimpleNamespace(get_frozen_credentials=renewed)
     )
     seconds = iter(range(2**20))
     monkeypatch.setattr("compactor.s3.routes.time", SimpleNamespace(time=seconds.__next__))

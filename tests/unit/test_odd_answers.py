@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,10 @@ import pytest
 from compactor.errors import CompactorError
 from compactor.model import SourceObject
 from compactor.s3 import many_gets
-from compactor.s3.curl_handle import Keys, Request, Site
+from compactor.s3.curl_handle import Keys, Received, Request, Site
 from compactor.s3.routes import Route
 from compactor.s3.store import S3Store, make_client
 from compactor.s3.transfers import Transfers
-from compactor.s3.translate import Again
 from tests.support import certificate
 from tests.support.raw_s3 import Piece, RawS3, raw_s3
 from tests.support.s3_requests import NoTime
@@ -156,9 +157,9 @@ def tls(
     return context
 
 
-def store_on(s3: RawS3, *, direct: bool = True) -> S3Store:
+def store_on(s3: RawS3, *, libcurl: bool = True) -> S3Store:
     client = make_client(s3.url)
-    return S3Store(client, threads=6, direct=direct, patience=NoTime().patience())
+    return S3Store(client, threads=6, libcurl=libcurl, patience=NoTime().patience())
 
 
 def answers(odd: Mapping[int, Odd], times: float = 1) -> Callable[[str, int], Sequence[Piece]]:
@@ -198,7 +199,7 @@ def test_odd_answers_among_plain_ones_change_no_content(
 def test_early_hints_change_no_content_where_botocore_asks() -> None:
     wanted = [source(number) for number in range(3)]
     with raw_s3(answers({1: EDGES["103 before"]}), None) as s3:
-        assert outcomes(store_on(s3, direct=False), wanted) == [body_of(one) for one in wanted]
+        assert outcomes(store_on(s3, libcurl=False), wanted) == [body_of(one) for one in wanted]
 
 
 @pytest.mark.parametrize("name", OTHER_KINDS)
@@ -239,13 +240,13 @@ def test_answers_of_another_kind_change_no_content(name: str) -> None:
         (lambda b, e: [refused("501 Not Implemented", "NotImplemented")], "InvalidInput"),
     ],
 )
-@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("libcurl", [True, False])
 def test_what_is_answered_each_time_means_the_same_in_both_ways(
-    odd: Odd, told: str | None, direct: bool
+    odd: Odd, told: str | None, libcurl: bool
 ) -> None:
     wanted = [source(number) for number in range(12)]
     with raw_s3(answers({7: odd}, times=float("inf"))) as s3:
-        found = outcomes(store_on(s3, direct=direct), wanted)
+        found = outcomes(store_on(s3, libcurl=libcurl), wanted)
     if told in {"TransientStoreError", "InvalidInput"}:
         assert found == [told]
     else:
@@ -271,9 +272,10 @@ def test_no_answer_makes_its_reader_hold_much_more_than_was_listed(
 ) -> None:
     with raw_s3(lambda path, time: [*pieces, 60.0]) as s3:
         route = Route(f"{s3.url}/bucket/", Site("us-east-1", "", ""), "access")
-        request = Request(route.site, Keys("a", "s"), "GET", route.url("k"), [], most_bytes=SIZE)
-        with pytest.raises(Again, match=r"(?i)exceeded|too large|error 100"):
-            Transfers().ask(request)
+        request = Request(route.site, Keys("a", "s"), route.url("k"), [], 60.0, SIZE)
+        transfers, answered = Transfers(), Future[Received | Exception]()
+        transfers.call(lambda: transfers.start(request, answered.set_result))
+        assert re.search(r"(?i)exceeded|too large|error 100", str(answered.result()))
 
 
 def test_sources_that_were_stored_with_an_encoding_are_read_as_quickly() -> None:

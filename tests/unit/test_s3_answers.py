@@ -258,7 +258,7 @@ def test_an_endpoint_without_a_listener_is_a_reason_to_call_again_later() -> Non
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        for store in (store_on(url), store_on(url, direct=False)):
+        for store in (store_on(url), store_on(url, libcurl=False)):
             for name in ("list", "get", "put", "read"):
                 with pytest.raises(TransientStoreError):
                     ASK[name](store)
@@ -270,7 +270,7 @@ def test_missing_credentials_are_the_callers_mistake(
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
-    for store in (store_on(s3.url), store_on(s3.url, direct=False)):
+    for store in (store_on(s3.url), store_on(s3.url, libcurl=False)):
         for name in ("get", "read"):
             with pytest.raises(InvalidInput) as caught:
                 ASK[name](store)
@@ -460,15 +460,15 @@ def test_a_level_that_repeats_a_name_or_is_out_of_order_is_refused(
         list(store.list_level("bucket", "p/"))
 
 
-@pytest.mark.parametrize("direct", [True, False], ids=["libcurl", "botocore"])
+@pytest.mark.parametrize("libcurl", [True, False], ids=["libcurl", "botocore"])
 @pytest.mark.parametrize("region", [{"x-amz-bucket-region": "eu-west-1"}, {}])
 @pytest.mark.parametrize("status", [301, 307, 400])
 def test_a_server_that_always_redirects_is_reported_in_one_line(
-    s3: ScriptedS3, status: int, region: dict[str, str], *, direct: bool
+    s3: ScriptedS3, status: int, region: dict[str, str], *, libcurl: bool
 ) -> None:
     body = b"<Error><Code>PermanentRedirect</Code></Error>"
     s3.always(Answer(status, body, region))
     with pytest.raises(InvalidInput) as caught:
-        list(store_on(s3.url, direct=direct).list_objects("bucket", "p/"))
+        list(store_on(s3.url, libcurl=libcurl).list_objects("bucket", "p/"))
     assert "\n" not in str(caught.value)
     assert "bucket" in str(caught.value)

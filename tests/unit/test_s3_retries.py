@@ -19,10 +19,8 @@ from compactor.errors import (
 )
 from compactor.model import SourceObject
 from compactor.ports import ObjectHead
-from compactor.s3.curl_handle import Received, Request
 from compactor.s3.retries import Patience
 from compactor.s3.store import S3Store, make_client
-from compactor.s3.transfers import Transfers
 from tests.support.every_request import HEADERS, REQUESTS, read
 from tests.support.s3_requests import ETAG, SOURCE, NoTime, complete, only
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal, scripted_s3
@@ -45,10 +43,10 @@ client_on = cache(make_client)
 
 
 def store_on(
-    url: str, *, direct: bool = False, time: NoTime | None = None, threads: int = 2
+    url: str, *, libcurl: bool = False, time: NoTime | None = None, threads: int = 2
 ) -> S3Store:
     patience = (time or NoTime()).patience()
-    return S3Store(client_on(url), threads=threads, direct=direct, patience=patience)
+    return S3Store(client_on(url), threads=threads, libcurl=libcurl, patience=patience)
 
 
 TROUBLE: dict[str, Answer] = {
@@ -70,8 +68,8 @@ NO_HALVES = {"head", "part", "put", "create", "abort", "delete alone", "open"}
 CODELESS = {"head"}
 USELESS = ((400, "InvalidArgument"), (405, "MethodNotAllowed"))
 # Those that libcurl makes, too.
-BY_LIBCURL = {"complete", "create", "get", "level", "list", "part", "put", "read", "start"}
-BOTH = [(name, direct) for name in REQUESTS for direct in {False, name in BY_LIBCURL}]
+BY_LIBCURL = {"read"}
+BOTH = [(name, libcurl) for name in REQUESTS for libcurl in {False, name in BY_LIBCURL}]
 
 
 @dataclass(frozen=True)
@@ -90,21 +88,21 @@ def of_no_time(answer: object) -> object:
 
 
 @pytest.mark.parametrize(
-    ("name", "direct", "trouble"),
+    ("name", "libcurl", "trouble"),
     [
-        (name, direct, trouble)
-        for name, direct in BOTH
+        (name, libcurl, trouble)
+        for name, libcurl in BOTH
         for trouble, answer in TROUBLE.items()
         if not (trouble == "half an answer" and name in NO_HALVES)
         if not (answer.status in {400, 409} and name in CODELESS)
     ],
 )
 def test_after_trouble_on_the_way_the_same_is_asked_again(
-    s3: ScriptedS3, name: str, direct: bool, trouble: str
+    s3: ScriptedS3, name: str, libcurl: bool, trouble: str
 ) -> None:
     ask, sound = REQUESTS[name]
     s3.answer = sound
-    store = store_on(s3.url, direct=direct)
+    store = store_on(s3.url, libcurl=libcurl)
     expected, asked = ask(store), len(s3.asked)
     s3.asked.clear()
 
@@ -124,25 +122,25 @@ def test_after_trouble_on_the_way_the_same_is_asked_again(
             assert first.headers.get(header) == last.headers.get(header)
 
 
-@pytest.mark.parametrize(("name", "direct"), BOTH)
-def test_no_kind_of_request_outlives_the_deadline(s3: ScriptedS3, name: str, direct: bool) -> None:
+@pytest.mark.parametrize(("name", "libcurl"), BOTH)
+def test_no_kind_of_request_outlives_the_deadline(s3: ScriptedS3, name: str, libcurl: bool) -> None:
     time = NoTime()
     s3.always(refusal(503, "SlowDown"))
     began = time.now
     with pytest.raises(TransientStoreError, match=r"tries in \d+\.\d s, the last answer: 503"):
-        REQUESTS[name][0](store_on(s3.url, direct=direct, time=time))
+        REQUESTS[name][0](store_on(s3.url, libcurl=libcurl, time=time))
     # Of ranges several are asked for at once, and each waits.
     assert 100.0 < time.now - began < 120.0 or name == "ranges"
 
 
-@pytest.mark.parametrize(("name", "direct"), BOTH)
+@pytest.mark.parametrize(("name", "libcurl"), BOTH)
 @pytest.mark.parametrize(("status", "code"), [*USELESS, (501, "NotImplemented")])
 def test_what_another_try_cannot_help_is_asked_once(
-    s3: ScriptedS3, name: str, direct: bool, status: int, code: str
+    s3: ScriptedS3, name: str, libcurl: bool, status: int, code: str
 ) -> None:
     s3.always(refusal(status, code))
     ask = REQUESTS[name][0]
-    store = store_on(s3.url, direct=direct)
+    store = store_on(s3.url, libcurl=libcurl)
     if name.startswith("delete"):
         # Told key by key, because others may be deleted nevertheless.
         (refused,) = ask(store).refused
@@ -162,11 +160,11 @@ def test_a_range_past_the_end_of_an_object_is_missing_and_asked_once(s3: Scripte
     assert len(s3.asked) == 1
 
 
-@pytest.mark.parametrize(("name", "direct"), BOTH)
+@pytest.mark.parametrize(("name", "libcurl"), BOTH)
 def test_being_asked_to_slow_down_by_whatever_request_reaches_the_limiter(
-    s3: ScriptedS3, name: str, direct: bool
+    s3: ScriptedS3, name: str, libcurl: bool
 ) -> None:
-    store = store_on(s3.url, direct=direct, threads=8)
+    store = store_on(s3.url, libcurl=libcurl, threads=8)
     s3.always(refusal(503, "SlowDown"))
     with pytest.raises(TransientStoreError):
         REQUESTS[name][0](store)
@@ -176,7 +174,7 @@ def test_being_asked_to_slow_down_by_whatever_request_reaches_the_limiter(
 def test_a_try_may_hear_nothing_for_no_longer_than_the_invocation_lasts(s3: ScriptedS3) -> None:
     silences: list[float | None] = []
     client = make_client(s3.url)
-    store = S3Store(client, direct=False, patience=NoTime().patience())
+    store = S3Store(client, libcurl=False, patience=NoTime().patience())
     client.meta.events.register_last(
         "before-send.s3",
         lambda request, **_: silences.append(request.context.get("read_timeout")),
@@ -187,28 +185,12 @@ def test_a_try_may_hear_nothing_for_no_longer_than_the_invocation_lasts(s3: Scri
     assert silences == [20.0, None]
 
 
-def test_nor_may_one_that_libcurl_makes(s3: ScriptedS3, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits: list[tuple[float, int]] = []
-    ask = Transfers.ask
-
-    def asked(transfers: Transfers, request: Request) -> Received:
-        limits.append((request.seconds, request.silence_seconds))
-        return ask(transfers, request)
-
-    monkeypatch.setattr(Transfers, "ask", asked)
-    store = store_on(s3.url, direct=True)
-    s3.always(Answer(200, b"hello", HEADERS))
-    store.within(Left(25.0)).get("bucket", "k")
-    store.get("bucket", "k")
-    assert limits == [(20.0, 20), (120.0, 60)]
-
-
-@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("libcurl", [True, False])
 def test_a_source_is_not_waited_for_when_only_the_time_for_its_commit_is_left(
-    s3: ScriptedS3, direct: bool
+    s3: ScriptedS3, libcurl: bool
 ) -> None:
     time = NoTime()
-    store = store_on(s3.url, direct=direct, time=time).within(Left(900.0))
+    store = store_on(s3.url, libcurl=libcurl, time=time).within(Left(900.0))
     s3.always(refusal(503, "SlowDown"))
     time.now += 850
     with pytest.raises(TransientStoreError):
@@ -226,7 +208,7 @@ def test_a_store_within_an_invocation_is_the_same_store(s3: ScriptedS3) -> None:
         def remaining_seconds(self) -> float:
             return 0.0
 
-    store = store_on(s3.url, direct=True)
+    store = store_on(s3.url, libcurl=True)
     late = store.within(Ended())
     s3.always(Answer(200, b"hello", HEADERS))
     assert late.get("bucket", "k") == b"hello"
@@ -308,7 +290,7 @@ def test_a_retry_after_of_the_store_is_obeyed(
 
 
 def test_a_source_that_another_key_names_busy_is_not_asked_to_slow_down(s3: ScriptedS3) -> None:
-    store = store_on(s3.url, direct=True, threads=8)
+    store = store_on(s3.url, libcurl=True, threads=8)
     s3.always(refusal(500, "InternalError"))
     source = SourceObject("bucket", "logs/503-SlowDown-429.json", ETAG, 5, 0.0)
     with pytest.raises(TransientStoreError):
@@ -319,7 +301,7 @@ def test_a_source_that_another_key_names_busy_is_not_asked_to_slow_down(s3: Scri
 def test_a_source_refused_for_good_is_read_once(s3: ScriptedS3) -> None:
     s3.always(refusal(400, "ExpiredToken"))
     with pytest.raises(InvalidInput) as caught:
-        read(store_on(s3.url, direct=True))
+        read(store_on(s3.url, libcurl=True))
     assert (caught.value.field, len(s3.asked)) == ("credentials", 1)
 
 
@@ -327,4 +309,4 @@ def test_a_source_that_changed_between_two_tries_is_reported_so(s3: ScriptedS3) 
     answers = [refusal(503, "SlowDown"), refusal(412, "PreconditionFailed")]
     s3.answer = lambda asked: answers[len(s3.asked) - 1]
     with pytest.raises(SourceChanged):
-        read(store_on(s3.url, direct=True))
+        read(store_on(s3.url, libcurl=True))

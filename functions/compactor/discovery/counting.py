@@ -25,7 +25,7 @@ from compactor.log.resting import NONE_AT_REST, Resting, Rests
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SkipReason, SourceObject
 from compactor.planning.partition_listing import Lists
 from compactor.planning.surroundings import Surroundings
-from compactor.ports import ObjectStore, SummedPage
+from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
 #: Returns the identities of a partition's committed sources.
@@ -247,8 +247,10 @@ class _Counting:
             self._seen.add(page)
         else:
             counted = [one for one in page if one.identity not in self._known]
-        size = _size(counted)
-        tally.lost = tally.lost.plus(self._in_named_levels(page, counted))
+        size = sum(one.size for one in counted)
+        tally.lost = tally.lost.plus(
+            in_named_levels(self._count.settings, self._partition, counted)
+        )
         tally.objects += len(counted)
         tally.size += size
         if counted:
@@ -256,16 +258,6 @@ class _Counting:
             speed = speed_for(counted[0].key, self._count.settings).on(self._count.processors)
             tally.seconds += speed.seconds(len(counted), size)
         tally.after = page[-1].key
-
-    def _in_named_levels(
-        self, page: Sequence[SourceObject], counted: Sequence[SourceObject]
-    ) -> NamedLevels:
-        below = len(self._partition.prefix)
-        if isinstance(page, SummedPage) and not any(
-            p.find("=", below) >= 0 for p in page.parents()
-        ):
-            return NamedLevels()
-        return in_named_levels(self._count.settings, self._partition, counted)
 
     def _counts_fresh(self) -> bool:
         """Remove committed sources from the count; return False if it must restart for that."""
@@ -336,9 +328,3 @@ def _has_log(count: Count, partition: Partition) -> bool:
     place = layout.commits_prefix(count.settings, partition)
     with blaming("s3_state_uri", count.settings):
         return any(count.store.list_objects(*place))
-
-
-def _size(page: Sequence[SourceObject]) -> int:
-    if isinstance(page, SummedPage):
-        return page.total_size()
-    return sum(one.size for one in page)

@@ -17,8 +17,6 @@ from compactor.errors import UnreadableSource
 from compactor.model import SourceObject
 from compactor.ports import Deadline, StoreTraits
 from compactor.s3.bodies import TimeIsUp
-from compactor.s3.curl_handle import IS_INSTALLED, Received
-from compactor.s3.direct import Asked, Direct
 from compactor.s3.limiter import Limiter
 from compactor.s3.list_parser import install
 from compactor.s3.refused_reads import judged_read
@@ -55,13 +53,10 @@ class S3Base:
         encryptions: what writes name, by bucket.
     """
 
-    def __init__(
-        self, client: S3Client, most_concurrent: int, patience: Patience, *, direct: bool = True
-    ) -> None:
+    def __init__(self, client: S3Client, most_concurrent: int, patience: Patience) -> None:
         install(client)
         limit_silence(client)
         self.client = client
-        self._direct = Direct(client) if direct and IS_INSTALLED else None
         self.limiter = Limiter(_with_files_left(most_concurrent), clock=patience.clock)
         self.retries = Retries(self.limiter, patience)
         self.requests = RequestCounter()
@@ -161,17 +156,6 @@ class S3Base:
         until = clock() + seconds
         with sent_within(seconds), translated(operation, bucket, key):
             return request(lambda: clock() >= until)
-
-    def _direct_or(
-        self,
-        asked: Asked,
-        sound: Callable[[Received], Answer | None],
-        otherwise: Callable[[TimeIsUp], Answer],
-    ) -> Callable[[TimeIsUp], Answer]:
-        """Return the request by libcurl, or ``otherwise`` without it; see :meth:`Direct.ask`."""
-        if self._direct is None:
-            return otherwise
-        return partial(self._direct.ask, asked, sound, otherwise)
 
 
 def _with_files_left(most: int) -> int:

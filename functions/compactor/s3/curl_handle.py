@@ -1,4 +1,4 @@
-"""One libcurl transfer: a signed request and its answer. The only module that imports pycurl."""
+"""One libcurl transfer: a signed GET and its answer. The only module that imports pycurl."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from compactor.errors import CompactorError, InvalidInput
-from compactor.pieces import Body, pieces_of
 from compactor.s3.translate import Again
 
 try:
@@ -34,7 +33,6 @@ USER_AGENT = "s3-compactor"
 _CONNECT_MS = 5_000
 _MOST_SECONDS = 86_400
 _BUFFER_BYTES = 64 * 1024
-_UPLOAD_BUFFER_BYTES = 1024 * 1024
 # Room for the body of an error answer. libcurl itself refuses heads of more than 300 KB.
 _REFUSAL_BYTES = 64 * 1024
 # Size limits are rounded up, so that small sources share one and it is rarely set again.
@@ -68,25 +66,21 @@ class Site(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request to be sent.
+    """A GET to be sent.
 
     Attributes:
         url: encoded URL.
         headers: lines to be signed, each ``name: value``.
         seconds: limit from its start to the end of its answer.
-        silence_seconds: limit on the time without a byte in either direction; 0 for no limit.
-        most_bytes: maximum size of a successful answer's body; None for no limit.
+        most_bytes: maximum size of a successful answer's body.
     """
 
     site: Site
     keys: Keys
-    method: str
     url: str
     headers: Sequence[bytes]
-    body: Body = b""
-    seconds: float = 60.0
-    silence_seconds: int = 0
-    most_bytes: int | None = None
+    seconds: float
+    most_bytes: int
 
 
 class Received(NamedTuple):
@@ -128,11 +122,9 @@ class Handle:
 
     __slots__ = (
         "_body",
-        "_body_left",
         "_head",
         "_keys",
         "_limits",
-        "_plain",
         "_site",
         "curl",
         "done",
@@ -144,42 +136,31 @@ class Handle:
         self._head, self._body = io.BytesIO(), io.BytesIO()
         self._site: Site | None = None
         self._keys: Keys | None = None
-        self._limits: tuple[int, int, int] | None = None
-        # The last request was a GET: the next GET need only set URL, headers and limits.
-        self._plain = False
+        self._limits: tuple[int, int] | None = None
 
     def set(self, request: Request, done: Done) -> None:
         """Prepare the transfer of a request."""
         self.done = done
-        curl, plain = self.curl, request.method == "GET"
-        if not (plain and self._plain and self._site is request.site):
+        curl = self.curl
+        if self._site is not request.site:
             if self._site is not None:
                 curl.reset()
             self._prepare(request.site)
             self._keys = self._limits = None
-            if not plain:
-                self._prepare_body(request)
-            self._plain = plain
         if self._keys != request.keys:
             self._keys = request.keys
             curl.setopt(pycurl.USERNAME, request.keys.access_key)
             curl.setopt(pycurl.PASSWORD, request.keys.secret_key)
         curl.setopt(pycurl.URL, request.url)
-        if request.headers:
-            curl.setopt(pycurl.HTTPHEADER, request.headers)
-        else:
-            # An empty list would keep the headers of the last request.
-            curl.unsetopt(pycurl.HTTPHEADER)
+        curl.setopt(pycurl.HTTPHEADER, request.headers)
         limits = (
             max(1, int(min(request.seconds, _MOST_SECONDS) * 1000)),
-            request.silence_seconds,
-            0 if request.most_bytes is None else (request.most_bytes | _UP_TO) + _REFUSAL_BYTES,
+            (request.most_bytes | _UP_TO) + _REFUSAL_BYTES,
         )
         if limits != self._limits:
             self._limits = limits
             curl.setopt(pycurl.TIMEOUT_MS, limits[0])
-            curl.setopt(pycurl.LOW_SPEED_TIME, limits[1])
-            curl.setopt(pycurl.MAXFILESIZE_LARGE, limits[2])
+            curl.setopt(pycurl.MAXFILESIZE_LARGE, limits[1])
 
     def _prepare(self, site: Site) -> None:
         curl, self._site = self.curl, site
@@ -202,22 +183,9 @@ class Handle:
         # S3's DNS returns different addresses each time, which spreads connections over them.
         curl.setopt(pycurl.DNS_CACHE_TIMEOUT, 0)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, _CONNECT_MS)
-        curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
         curl.setopt(pycurl.BUFFERSIZE, _BUFFER_BYTES)
         curl.setopt(pycurl.HEADERFUNCTION, self._head.write)
         curl.setopt(pycurl.WRITEFUNCTION, self._body.write)
-
-    def _prepare_body(self, request: Request) -> None:
-        curl, body = self.curl, request.body
-        if isinstance(body, bytes):
-            curl.setopt(pycurl.POST, 1)
-            curl.setopt(pycurl.POSTFIELDS, body)
-        else:
-            curl.setopt(pycurl.UPLOAD, 1)
-            curl.setopt(pycurl.INFILESIZE_LARGE, len(body))
-            curl.setopt(pycurl.UPLOAD_BUFFERSIZE, _UPLOAD_BUFFER_BYTES)
-            curl.setopt(pycurl.READFUNCTION, _Pieces(body).read)
-        curl.setopt(pycurl.CUSTOMREQUEST, request.method)
 
     def received(self) -> Received:
         """Return the answer of a transfer that has ended without an error."""
@@ -230,28 +198,6 @@ class Handle:
         for one in (self._head, self._body):
             one.seek(0)
             one.truncate()
-        if not self._plain:
-            # The Curl object holds the body that was sent.
-            self.curl.reset()
-            self._site = None
-
-
-class _Pieces:
-    """A request body as libcurl's read callback."""
-
-    def __init__(self, body: Body) -> None:
-        self._pieces = iter([memoryview(piece) for piece in pieces_of(body)])
-        self._piece = memoryview(b"")
-
-    def read(self, size: int) -> bytes:
-        """Return up to ``size`` bytes; empty at the end."""
-        while not self._piece:
-            following = next(self._pieces, None)
-            if following is None:
-                return b""
-            self._piece = following
-        read, self._piece = self._piece[:size], self._piece[size:]
-        return bytes(read)
 
 
 def _fields(head: bytes) -> dict[str, str]:

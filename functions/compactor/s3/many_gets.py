@@ -12,17 +12,17 @@ import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from compactor.attributes import from_headers
 from compactor.errors import SourceChanged, TransientStoreError, UnreadableSource
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
 from compactor.s3.curl_handle import Handle, Keys, Received, Request
-from compactor.s3.direct import OK, Direct
 from compactor.s3.refused_reads import is_listed, judged_answer
 from compactor.s3.retries import LEAST_SECONDS
-from compactor.s3.routes import Route, takes
+from compactor.s3.routes import Route, Routes, takes
+from compactor.s3.transfers import Transfers
 from compactor.s3.translate import Again
 from compactor.sizes import GET_BYTES
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _GET_SECONDS = 10.0
 _BYTES_PER_SECOND = 128 * 1024
 _PERMIT_SECONDS = 0.02
-_REFUSED = 400
+_OK, _REFUSED = 200, 400
 # Headers with an object's attributes.
 _OF_OBJECT = (b"x-amz-meta-", b"x-amz-tagging-count", b"content-encoding")
 _PLAIN_ETAG = re.compile(r"[0-9A-Za-z-]+")
@@ -41,6 +41,18 @@ _PLAIN_ETAG = re.compile(r"[0-9A-Za-z-]+")
 Bodies = list[SourceBody]
 #: Starts to read a run of sources by the threaded reader.
 Otherwise = Callable[[Sequence[SourceObject]], "Future[Bodies]"]
+
+
+class Curl(NamedTuple):
+    """The libcurl client of a store.
+
+    Attributes:
+        routes: where requests are sent.
+        transfers: sends them.
+    """
+
+    routes: Routes
+    transfers: Transfers
 
 
 class _Run:
@@ -96,13 +108,13 @@ class ManyGets:
 
     Args:
         store: the store whose limits and counts are used.
-        direct: provides routes and transfers.
+        curl: sends the requests.
         otherwise: starts the threaded reader, for what is not read here.
     """
 
-    def __init__(self, store: S3Base, direct: Direct, otherwise: Otherwise) -> None:
+    def __init__(self, store: S3Base, curl: Curl, otherwise: Otherwise) -> None:
         self._store = store
-        self._routes, self._transfers = direct.routes, direct.transfers
+        self._routes, self._transfers = curl
         self._otherwise = otherwise
         # The caller appends; the thread of the transfers does all else.
         self._waiting: deque[_Run] = deque()
@@ -190,7 +202,7 @@ class ManyGets:
             left = int(retries.reads_end_at - retries.patience.clock())
             seconds = min(seconds, max(LEAST_SECONDS, left))
         route, url = run.route, run.route.url(source.key)
-        return Request(route.site, keys, "GET", url, headers, b"", seconds, 0, source.size)
+        return Request(route.site, keys, url, headers, seconds, source.size)
 
     def _hear(self, run: _Run, answer: Received | Exception) -> None:
         run.transfer = None
@@ -262,7 +274,7 @@ def _body_of(source: SourceObject, answer: Received | Exception) -> SourceBody |
     """
     if isinstance(answer, Exception):
         return None
-    if answer.status == OK:
+    if answer.status == _OK:
         if len(answer.body) != source.size or not is_listed(source, answer.etag):
             return None
         head = answer.head.lower()

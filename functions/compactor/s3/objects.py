@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
@@ -14,7 +14,6 @@ from compactor.errors import AlreadyExists, ObjectMissing, TransientStoreError
 from compactor.ports import ObjectHead
 from compactor.s3.base import S3Base, decoded_crc32, encoded_crc32, parameters_of
 from compactor.s3.bodies import (
-    PIECE_BYTES,
     Begun,
     SentBody,
     TimeIsUp,
@@ -24,27 +23,15 @@ from compactor.s3.bodies import (
     require_range,
     resumed,
 )
-from compactor.s3.curl_handle import Received
-from compactor.s3.direct import OK, Asked
-
-# Headers of a PUT by their botocore parameter names.
-_HEADERS = {
-    "IfMatch": "if-match",
-    "IfNoneMatch": "if-none-match",
-    "ContentType": "content-type",
-    "ChecksumAlgorithm": "x-amz-sdk-checksum-algorithm",
-    "ChecksumCRC32": "x-amz-checksum-crc32",
-}
 
 
 class S3Objects(S3Base):
     """The single-object part of :class:`compactor.ports.ObjectStore`."""
 
     def get(self, bucket: str, key: str) -> bytes:
-        def otherwise(time_is_up: TimeIsUp) -> bytes:
+        def request(time_is_up: TimeIsUp) -> bytes:
             return read_body(self.client.get_object(Bucket=bucket, Key=key), time_is_up)
 
-        request = self._direct_or(Asked("GET", bucket, key), _whole, otherwise)
         return self._counted(self._answer("GET", "get", bucket, key, request))
 
     def get_range(self, bucket: str, key: str, start: int, length: int) -> bytes:
@@ -139,36 +126,19 @@ class S3Objects(S3Base):
         # Buckets with Object Lock and a default retention refuse objects without both headers.
         condition["ChecksumAlgorithm"] = "CRC32"
         condition["ChecksumCRC32"] = encoded_crc32(isal_zlib.crc32(body))
-        headers = {_HEADERS[name]: value for name, value in condition.items()}
-        encryption = self.encryptions.of(bucket)
-        headers |= encryption.headers
-        condition |= encryption.parameters
+        condition |= self.encryptions.of(bucket).parameters
         if attributes is not None:
-            headers |= attributes.headers
             condition |= parameters_of(attributes)
 
-        def otherwise(time_is_up: TimeIsUp) -> bool:
+        def request(time_is_up: TimeIsUp) -> None:
             sent = SentBody(body, time_is_up)
             self.client.put_object(Bucket=bucket, Key=key, Body=sent, **condition)
-            return True
 
-        request: Callable[[TimeIsUp], bool] = otherwise
-        if len(body) <= PIECE_BYTES:
-            asked = Asked("PUT", bucket, key, headers=headers, body=body)
-            request = self._direct_or(asked, _stored, otherwise)
         self._answer("PUT", "put", bucket, key, request)
 
 
 def _typed(content_type: str) -> dict[str, Any]:
     return {"ContentType": content_type} if content_type else {}
-
-
-def _whole(received: Received) -> bytes | None:
-    return received.body if received.status == OK else None
-
-
-def _stored(received: Received) -> bool | None:
-    return True if received.status == OK and not received.body else None
 
 
 def _date_of(answer: Any) -> float | None:

@@ -174,24 +174,13 @@ def sent_within(seconds: float) -> Iterator[None]:
         _this_try.seconds = SILENCE_SECONDS
 
 
-def seconds_left() -> float:
-    """Return the seconds that a request of this thread may take; see :func:`sent_within`."""
-    seconds: float = getattr(_this_try, "seconds", SILENCE_SECONDS)
-    return seconds
-
-
-def silence_seconds() -> float:
-    """Return the seconds that a request of this thread may wait for the next bytes."""
-    return min(seconds_left(), SILENCE_SECONDS)
-
-
 def limit_silence(client: Any) -> None:
     """Apply the limit of :func:`sent_within` to the requests of a botocore client."""
     client.meta.events.register("before-send.s3", _limit, unique_id="compactor-silence")
 
 
 def _limit(request: Any, **_: Any) -> None:
-    seconds = silence_seconds()
+    seconds = getattr(_this_try, "seconds", SILENCE_SECONDS)
     # Older botocore has no timeout for a single request; the client's own applies there.
     context = getattr(request, "context", None)
     if seconds < SILENCE_SECONDS and context is not None:

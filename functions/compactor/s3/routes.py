@@ -1,4 +1,4 @@
-"""Takes each bucket's URL, region and credentials from botocore, for requests by libcurl.
+"""Takes each bucket's URL, region and credentials from botocore, for reads by libcurl.
 
 botocore implements the endpoint rules (regions, FIPS, dual stack, China, VPC endpoints, path or
 virtual host) and finds credentials. For each bucket it prepares one request that is not sent, and
@@ -12,7 +12,7 @@ import io
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ import msgspec
 from botocore.awsrequest import AWSResponse
 from urllib3 import HTTPResponse
 
-from compactor.s3.curl_handle import Keys, Received, Site
+from compactor.s3.curl_handle import Keys, Site
 from compactor.s3.sessions import ca_bundle, session_of
 
 if TYPE_CHECKING:
@@ -64,20 +64,9 @@ class Route(msgspec.Struct, frozen=True):
     site: Site
     access_key: str
 
-    @property
-    def is_secure(self) -> bool:
-        """True over TLS."""
-        return self.base.startswith("https://")
-
-    def url(self, key: str, query: str = "") -> str:
-        """Return the URL of an object, or of the bucket if ``key`` is empty."""
-        if key:
-            url = self.base + quote(key, safe="/~")
-        else:
-            bucket = self.base.rstrip("/")
-            # A URL that is only a host needs the path "/".
-            url = bucket if "/" in bucket.partition("://")[2] else self.base
-        return f"{url}?{query}" if query else url
+    def url(self, key: str) -> str:
+        """Return the URL of an object."""
+        return self.base + quote(key, safe="/~")
 
 
 def takes(key: str) -> bool:
@@ -89,14 +78,13 @@ class Routes:
     """Routes and credentials of a botocore client; thread safe.
 
     Args:
-        client: the client whose endpoint and credentials are used. :func:`answered_by` may answer
-            its requests instead of S3.
+        client: the client whose endpoint and credentials are used.
     """
 
     def __init__(self, client: S3Client) -> None:
         events: Any = client.meta.events
         # Registered last: if another handler answers first, as AWS mocks do, no route is learned.
-        events.register_last("before-send", _instead, unique_id="compactor-direct")
+        events.register_last("before-send", _instead, unique_id="compactor-routes")
         self._client = client
         self._credentials: Any = None
         self._routes: dict[str, Route | None] = {}
@@ -107,10 +95,6 @@ class Routes:
         if bucket not in self._routes:
             self._routes[bucket] = self._learned(bucket)
         return self._routes[bucket]
-
-    def forget(self, bucket: str) -> None:
-        """Leave all requests for a bucket to botocore: its route turned out to be wrong."""
-        self._routes[bucket] = None
 
     def keys(self) -> Keys:
         """Return the current credentials, which botocore renews in time.
@@ -132,7 +116,7 @@ class Routes:
         if self._credentials is None or config.proxies or config.client_cert:
             return None
         try:
-            with answered_by(lambda request: as_answer(request, _NOTHING)) as prepared:
+            with _unsent() as prepared:
                 self._client.head_object(Bucket=bucket, Key=_SAMPLE)
         except Exception:
             # botocore may first send another request, such as CreateSession for a directory
@@ -181,42 +165,25 @@ def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-_NOTHING = Received(200, b"", b"")
-
-
-def as_answer(request: Any, received: Received) -> AWSResponse:
-    """Return what libcurl received as a botocore response."""
-    headers: Any = dict(received.headers)
-    raw = HTTPResponse(
-        io.BytesIO(received.body),
-        headers,
-        received.status,
-        preload_content=False,
-        decode_content=False,
-        enforce_content_length=False,
-    )
-    return AWSResponse(request.url, received.status, headers, raw)
-
-
 @contextmanager
-def answered_by(answer: Callable[[Any], AWSResponse]) -> Iterator[list[Any]]:
-    """Answer this thread's next botocore request with ``answer`` instead of sending it.
+def _unsent() -> Iterator[list[Any]]:
+    """Answer this thread's next botocore request with an empty success instead of sending it.
 
     Yields the list of prepared requests. Any after the first were sent.
     """
     prepared: list[Any] = []
-    _this_thread.next = (answer, prepared)
+    _this_thread.prepared = prepared
     try:
         yield prepared
     finally:
-        _this_thread.next = None
+        _this_thread.prepared = None
 
 
 def _instead(request: Any, **_: Any) -> AWSResponse | None:
-    following = getattr(_this_thread, "next", None)
-    if following is None:
+    prepared = getattr(_this_thread, "prepared", None)
+    if prepared is None:
         return None
-    answer, prepared = following
     prepared.append(request)
-    made: AWSResponse = answer(request)
-    return made if len(prepared) == 1 else None
+    headers: Any = {}
+    raw = HTTPResponse(io.BytesIO(), preload_content=False)
+    return AWSResponse(request.url, 200, headers, raw) if len(prepared) == 1 else None

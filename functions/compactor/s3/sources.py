@@ -26,9 +26,7 @@ from compactor.model import SourceObject, is_md5
 from compactor.ports import SourceBody
 from compactor.s3.base import S3Base, about_source
 from compactor.s3.bodies import TimeIsUp, byte_range, read_body, require_range
-from compactor.s3.curl_handle import Received
-from compactor.s3.direct import OK, Asked, Direct
-from compactor.s3.many_gets import ManyGets
+from compactor.s3.many_gets import Curl, ManyGets
 from compactor.s3.readahead import RunReader, Submit, pieces_ahead, read_ahead
 from compactor.s3.refused_reads import require_etag
 from compactor.s3.retries import NEVER
@@ -109,7 +107,7 @@ class SourceReader:
         store: the store whose client, limits and counts are used.
         threads: maximum number of sources read concurrently.
         budget_bytes: maximum bytes of sources in flight or waiting to be consumed.
-        direct: reads whole sources by libcurl, many concurrently; None to use botocore.
+        curl: reads whole sources, many concurrently; None to use botocore.
         compares_etags: compare bodies with those ETags that are MD5 sums. Needed over plain HTTP,
             where bytes may change in transit; TLS prevents that.
     """
@@ -120,13 +118,13 @@ class SourceReader:
         *,
         threads: int,
         budget_bytes: int,
-        direct: Direct | None,
+        curl: Curl | None,
         compares_etags: bool,
     ) -> None:
         self._store = store
         self._threads = threads
         self._budget_bytes = budget_bytes
-        self._direct = direct
+        self._curl = curl
         self._compares_etags = compares_etags
 
     def of(self, store: S3Base) -> SourceReader:
@@ -135,7 +133,7 @@ class SourceReader:
             store,
             threads=self._threads,
             budget_bytes=self._budget_bytes,
-            direct=self._direct,
+            curl=self._curl,
             compares_etags=self._compares_etags,
         )
 
@@ -158,8 +156,7 @@ class SourceReader:
 
     def _quick(self, otherwise: Submit) -> RunReader | None:
         """Return the libcurl reader for runs of whole sources; None without libcurl."""
-        direct = self._direct
-        return None if direct is None else ManyGets(self._store, direct, otherwise)
+        return None if self._curl is None else ManyGets(self._store, self._curl, otherwise)
 
     def _compared(self, body: SourceBody) -> SourceBody:
         as_listed = body.content is None or _is_as_listed(body.source, body.content)
@@ -240,8 +237,9 @@ class SourceReader:
         if start is not None:
             wanted["Range"] = byte_range(start, length)
 
-        def by_client(time_is_up: TimeIsUp) -> _Read:
-            answer = self._store.client.get_object(Bucket=bucket, Key=key, **wanted)
+        def request(time_is_up: TimeIsUp) -> _Read:
+            with about_source("get", bucket, key):
+                answer = self._store.client.get_object(Bucket=bucket, Key=key, **wanted)
             _require_final(answer)
             require_etag(source, answer.get("ETag"))
             body = read_body(answer, time_is_up)
@@ -249,21 +247,6 @@ class SourceReader:
                 require_range(answer, body, start, length)
             _require_all(source, body, length, answer.get("ETag"))
             return _Read(body, _attributes_of(answer))
-
-        def plain(received: Received) -> _Read | None:
-            if received.status != OK:
-                return None
-            etag = received.headers.get("etag")
-            require_etag(source, etag)
-            _require_all(source, received.body, length, etag)
-            return _Read(received.body, from_headers(received.headers.items()))
-
-        def request(time_is_up: TimeIsUp) -> _Read:
-            with about_source("get", bucket, key):
-                if start is not None or self._direct is None:
-                    return by_client(time_is_up)
-                asked = Asked("GET", bucket, key, headers={"if-match": wanted["IfMatch"]})
-                return self._direct.ask(asked, plain, by_client, time_is_up)
 
         found = self._asked("GET", "get", source, request, stopped)
         self._store.requests.add("bytes_read", len(found.body))
@@ -330,7 +313,7 @@ def _require_final(answer: Mapping[str, Any]) -> None:
         Again: the answer is an interim one.
     """
     status = answer["ResponseMetadata"]["HTTPStatusCode"]
-    if status < OK:
+    if status < 200:
         raise Again(f"status {status}")
 
 

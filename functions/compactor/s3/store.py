@@ -1,4 +1,4 @@
-"""The store for S3 and compatible servers: libcurl for common requests, botocore for the rest."""
+"""The store for S3 and compatible servers: libcurl reads sources, botocore does all else."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from botocore.config import Config
 
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
-from compactor.s3.curl_handle import USER_AGENT
+from compactor.s3.curl_handle import IS_INSTALLED, USER_AGENT
 from compactor.s3.deletes import S3Deletes
 from compactor.s3.listing import S3Listing
+from compactor.s3.many_gets import Curl
 from compactor.s3.retries import PATIENCE, SILENCE_SECONDS, Patience
-from compactor.s3.sessions import made_by, new_session
+from compactor.s3.routes import Routes
+from compactor.s3.sessions import ca_bundle, made_by, new_session
 from compactor.s3.sources import SourceReader
 from compactor.s3.tags import S3Tags
+from compactor.s3.transfers import Transfers
 from compactor.s3.uploads import S3Uploads
 from compactor.sizes import MIB
 
@@ -28,6 +31,9 @@ def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3
 
     It is made by botocore alone: importing boto3 would take a third of a worker's start-up time,
     and nothing else of boto3 is used.
+
+    Raises:
+        InvalidInput: the file of trusted certificates does not exist.
     """
     config = Config(
         max_pool_connections=connections,
@@ -43,6 +49,9 @@ def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3
     session = new_session()
     client = session.create_client("s3", endpoint_url=endpoint_url, config=config)
     made: S3Client = made_by(session, client)
+    if made.meta.endpoint_url.startswith("https://"):
+        # botocore would report a missing file once for each request.
+        ca_bundle(session)
     return made
 
 
@@ -51,10 +60,10 @@ class S3Store(S3Listing, S3Deletes, S3Uploads, S3Tags):
 
     Args:
         client: boto3 S3 client whose endpoint, region and credentials are used for all requests.
-            The store owns it from now on: its listings return only :class:`ListedPage`.
+            The store owns it from now on: its listings are not parsed by botocore.
         threads: maximum number of sources read concurrently.
         budget_bytes: maximum bytes of sources in flight or waiting to be consumed.
-        direct: make common requests by libcurl, if it is installed. Through botocore, each takes
+        libcurl: read whole sources by libcurl, if it is installed. Through botocore, each takes
             five times the CPU time.
         patience: how long any request is retried.
     """
@@ -65,15 +74,15 @@ class S3Store(S3Listing, S3Deletes, S3Uploads, S3Tags):
         *,
         threads: int = 64,
         budget_bytes: int = 64 * MIB,
-        direct: bool = True,
+        libcurl: bool = True,
         patience: Patience = PATIENCE,
     ) -> None:
-        super().__init__(client, threads, patience, direct=direct)
+        super().__init__(client, threads, patience)
         self._sources = SourceReader(
             self,
             threads=threads,
             budget_bytes=budget_bytes,
-            direct=self._direct,
+            curl=Curl(Routes(client), Transfers()) if libcurl and IS_INSTALLED else None,
             compares_etags=client.meta.endpoint_url.startswith("http://"),
         )
 

@@ -15,12 +15,11 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from compactor.s3.curl_handle import Done, Handle, Received, Request, failure, pycurl
+from compactor.s3.curl_handle import Done, Handle, Request, failure, pycurl
 
 _EVENTS = {1: select.POLLIN, 2: select.POLLOUT, 3: select.POLLIN | select.POLLOUT}
 _HAS_EPOLL = hasattr(select, "epoll")
@@ -113,24 +112,6 @@ class Transfers:
         self._sockets = Sockets()
         self._multi: Any = None
         self._used_at = 0.0
-
-    def ask(self, request: Request) -> Received:
-        """Send a request and return its answer.
-
-        Raises:
-            Again: there was no answer; another try may help.
-            InvalidInput: the server's certificate is not trusted.
-        """
-        answered: Future[Received] = Future()
-
-        def done(answer: Received | Exception) -> None:
-            if isinstance(answer, Received):
-                answered.set_result(answer)
-            else:
-                answered.set_exception(answer)
-
-        self.call(lambda: self.start(request, done))
-        return answered.result()
 
     def call(self, act: Callable[[], object]) -> None:
         """Run ``act`` in the thread of the transfers; it must not raise."""

@@ -19,6 +19,7 @@ from botocore.exceptions import (
     MetadataRetrievalError,
     NoCredentialsError,
     PartialCredentialsError,
+    SSLError,
 )
 
 from compactor.errors import (
@@ -290,7 +291,10 @@ def translated(operation: str, bucket: str, key: str = "") -> Iterator[None]:
 
 def _without_answer(error: Exception) -> CompactorError:
     """Return the error for a request that got no whole answer."""
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+    text = str(error)
+    # urllib3 compares the host's name itself.
+    is_another_host = isinstance(error, SSLError) and "doesn't match" in text
+    if "CERTIFICATE_VERIFY_FAILED" in text or is_another_host:
         accepted = "an endpoint whose certificate this machine trusts"
         return InvalidInput("endpoint", one_line(error), accepted)
     return Again(error, cut_short=isinstance(error, IncompleteReadError))

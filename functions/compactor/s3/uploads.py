@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote_plus
-from xml.sax.saxutils import escape
 
 from isal import isal_zlib
 
@@ -28,13 +26,7 @@ from compactor.s3.base import (
     parameters_of,
 )
 from compactor.s3.bodies import SentBody, TimeIsUp, byte_range
-from compactor.s3.curl_handle import Received
-from compactor.s3.direct import OK, Asked
 from compactor.s3.translate import code_of
-
-_BEGUN = re.compile(rb"<InitiateMultipartUploadResult[\s>].*<UploadId>([^<&\s]+)</", re.DOTALL)
-_COMPLETED = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<CompleteMultipartUploadResult[\s>]")
-_CLOSED = b"</CompleteMultipartUploadResult>"
 
 
 class S3Uploads(S3Base):
@@ -52,19 +44,11 @@ class S3Uploads(S3Base):
         extra: dict[str, Any] = {"ContentType": content_type} if content_type else {}
         if metadata:
             extra["Metadata"] = dict(metadata)
-
-        headers = {"x-amz-checksum-algorithm": "CRC32", "x-amz-checksum-type": "FULL_OBJECT"}
-        headers |= {"content-type": content_type} if content_type else {}
-        headers |= {f"x-amz-meta-{name.lower()}": text for name, text in (metadata or {}).items()}
         if attributes is not None:
             extra |= parameters_of(attributes)
-            headers |= attributes.headers
-        encryption = self.encryptions.of(bucket)
-        extra |= encryption.parameters
-        headers |= encryption.headers
-        asked = Asked("POST", bucket, key, {"uploads": ""}, headers)
+        extra |= self.encryptions.of(bucket).parameters
 
-        def otherwise(_: TimeIsUp) -> str:
+        def request(_: TimeIsUp) -> str:
             answer = self.client.create_multipart_upload(
                 Bucket=bucket,
                 Key=key,
@@ -74,7 +58,6 @@ class S3Uploads(S3Base):
             )
             return answer["UploadId"]
 
-        request = self._direct_or(asked, _begun, otherwise)
         return self._answer("PUT", "create upload", bucket, key, request)
 
     def upload_part(
@@ -85,11 +68,8 @@ class S3Uploads(S3Base):
         for piece in pieces_of(body):
             crc32 = isal_zlib.crc32(piece, crc32)
         checksum = encoded_crc32(crc32)
-        query = {"partNumber": str(number), "uploadId": upload_id}
-        headers = {"x-amz-sdk-checksum-algorithm": "CRC32", "x-amz-checksum-crc32": checksum}
-        asked = Asked("PUT", bucket, key, query, headers, body)
 
-        def otherwise(time_is_up: TimeIsUp) -> str:
+        def request(time_is_up: TimeIsUp) -> str:
             answer = self.client.upload_part(
                 Bucket=bucket,
                 Key=key,
@@ -101,7 +81,6 @@ class S3Uploads(S3Base):
             )
             return answer["ETag"].strip('"')
 
-        request = self._direct_or(asked, _part_etag, otherwise)
         etag = self._answer("PUT", "upload part", bucket, key, request)
         return StoredPart(number, etag, len(body), crc32)
 
@@ -154,13 +133,8 @@ class S3Uploads(S3Base):
             checksum = {"ChecksumCRC32": encoded_crc32(crc32), "ChecksumType": "FULL_OBJECT"}
         # versitygw and MinIO refuse parts without the checksums that they have of them.
         listed = [_listed(part) for part in parts]
-        headers = {"if-none-match": "*"}
-        if checksum:
-            headers["x-amz-checksum-crc32"] = checksum["ChecksumCRC32"]
-            headers["x-amz-checksum-type"] = checksum["ChecksumType"]
-        asked = Asked("POST", bucket, key, {"uploadId": upload_id}, headers, _completion(listed))
 
-        def otherwise(_: TimeIsUp) -> bool:
+        def request(_: TimeIsUp) -> None:
             self.client.complete_multipart_upload(
                 Bucket=bucket,
                 Key=key,
@@ -169,9 +143,7 @@ class S3Uploads(S3Base):
                 MultipartUpload={"Parts": listed},
                 **checksum,
             )
-            return True
 
-        request = self._direct_or(asked, _completed, otherwise)
         self._answer("PUT", "complete upload", bucket, key, request)
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
@@ -222,30 +194,3 @@ def _listed(part: StoredPart) -> Any:
     if part.crc32 is not None:
         listed["ChecksumCRC32"] = encoded_crc32(part.crc32)
     return listed
-
-
-def _completion(parts: Sequence[Mapping[str, Any]]) -> bytes:
-    """Return the body of CompleteMultipartUpload."""
-    listed = "".join(
-        f"<Part>{''.join(f'<{name}>{escape(str(part[name]))}</{name}>' for name in part)}</Part>"
-        for part in parts
-    )
-    namespace = "http://s3.amazonaws.com/doc/2006-03-01/"
-    text = f'<CompleteMultipartUpload xmlns="{namespace}">{listed}</CompleteMultipartUpload>'
-    return text.encode()
-
-
-def _begun(received: Received) -> str | None:
-    found = _BEGUN.search(received.body) if received.status == OK else None
-    return found[1].decode() if found else None
-
-
-def _part_etag(received: Received) -> str | None:
-    sound = received.status == OK and not received.body
-    return (received.headers.get("etag") or "").strip('"') or None if sound else None
-
-
-def _completed(received: Received) -> bool | None:
-    # S3 begins to answer, with status 200, before it knows whether the completion succeeds.
-    whole = _COMPLETED.match(received.body) and received.body.rstrip().endswith(_CLOSED)
-    return True if received.status == OK and whole else None
