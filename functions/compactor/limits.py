@@ -9,8 +9,6 @@ from compactor.sizes import MIB
 #: Days until run files and replaced checkpoints are deleted: a quarter, because that is how far
 #: back reports are requested.
 KEEP_RUNS_DAYS = 90
-# Deflate's largest expansion of a byte (zlib's technical notes: 1032:1).
-_DEFLATE_EXPANSION = 1032
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +77,6 @@ class WorkerLimits:
     work_seconds: float = 570.0
     reader_grace_seconds: int = 3_600
     races: int = 1_000
-
-    @property
-    def surely_whole_gzip_bytes(self) -> int:
-        """The size up to which any gzip object decompresses to at most ``whole_bytes``."""
-        return self.whole_bytes // _DEFLATE_EXPANSION
 
     @property
     def most_uploaded_bytes(self) -> int:

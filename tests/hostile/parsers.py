@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 from xml.parsers import expat
 
-from compactor.encoding.codecs import Limits, decompress, decompress_stream, detect_compression
+from compactor.encoding.codecs import decompress_stream, decompress_whole, detect_compression
 from compactor.encoding.parquet_footer import read_footer
 from compactor.encoding.parquet_schema import NoHiveType, hive_columns
 from compactor.errors import IntegrityError, InvalidInput, UnreadableSource
@@ -28,7 +28,7 @@ from tests.support.memory_store import ManualClock, MemoryStore
 
 Parser = Callable[[bytes], None]
 PARSERS: dict[str, Parser] = {}
-LIMITS = Limits(max_bytes=4 << 20)
+_MOST_PLAIN_BYTES = 4 << 20
 _KEYS = ("a.json", "a.csv", "a.tsv", "a", "x_CloudTrail_y.json", "x_vpcflowlogs_y.log")
 _FORCED = (None, *(one for one in Format if one is not Format.PARQUET))
 
@@ -48,12 +48,21 @@ def compressed(data: bytes) -> None:
 
 def _decompressed(data: bytes, compression: Compression, size: int) -> bytes | None:
     chunks = (data[at : at + size] for at in range(0, len(data), size))
+    if size >= len(data) and compression is not Compression.NONE:
+        whole = decompress_whole(
+            data, compression, max_expansion=None, most_bytes=_MOST_PLAIN_BYTES
+        )
+        if whole is not None:
+            return whole
+    plain = bytearray()
     try:
-        if size >= len(data):
-            return decompress(data, compression, limits=LIMITS)
-        return b"".join(decompress_stream(chunks, compression, limits=LIMITS))
+        for piece in decompress_stream(chunks, compression):
+            plain += piece
+            if len(plain) > _MOST_PLAIN_BYTES:
+                return None
     except UnreadableSource:
         return None
+    return bytes(plain)
 
 
 @parser

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 import zstandard
 
-from compactor.encoding.codecs import Limits, decompress, detect_compression
+from compactor.encoding.codecs import decompress_stream, detect_compression
 from compactor.errors import UnreadableSource
 from compactor.model import QuarantineReason
 from tests.hostile.outcomes import compacted, quarantined
@@ -53,6 +53,7 @@ EXACT = {
     "a name of 100,000 bytes": (with_header(8, b"n" * 100_000 + b"\0"), PLAIN),
     "a checked header": (header_checked(), PLAIN),
     "stored without compression": (gzip.compress(LONG, 0, mtime=0), LONG),
+    "flags from the future": (START + b"\x80" + MEMBER[4:], PLAIN),
     "a time and another system": (START + b"\0\xff\xff\xff\xff\2\7" + DEFLATED, PLAIN),
 }
 
@@ -64,8 +65,9 @@ def test_odd_gzip_that_is_sound_is_compacted_exactly(stored: bytes, plain: bytes
 
 CUT, WRONG = QuarantineReason.TRUNCATED, QuarantineReason.CORRUPT
 BROKEN = {
-    "garbage behind it": (MEMBER + b"garbage", WRONG),
-    "garbage behind zeros": (MEMBER + bytes(600) + b"x", WRONG),
+    "garbage behind it": (MEMBER + b"garbage behind it", WRONG),
+    "garbage behind zeros": (MEMBER + bytes(600) + b"garbage behind zeros", WRONG),
+    "less garbage than a header has": (MEMBER + b"x", CUT),
     "half a magic number behind it": (MEMBER + START[:2], CUT),
     "half a header behind it": (MEMBER + MEMBER[:9], CUT),
     "no trailer": (MEMBER[:-8], CUT),
@@ -75,7 +77,6 @@ BROKEN = {
     "a wrong length in its second member": (MEMBER + MEMBER[:-4] + b"\1\2\3\4", WRONG),
     "only a header": (MEMBER[:10], CUT),
     "only the magic number": (START, CUT),
-    "flags from the future": (START + b"\x80" + MEMBER[4:], WRONG),
     "a wrong header checksum": (with_header(2, b"\1\2"), WRONG),
     "a name without an end": (with_header(8, b"n" * 300_000), WRONG),
     "a block of a kind that does not exist": (MEMBER[:10] + b"\7" + MEMBER[11:], WRONG),
@@ -181,7 +182,7 @@ def test_every_cut_of_a_compressed_source_is_noticed() -> None:
 
 def decompressed(stored: bytes) -> tuple[bytes, QuarantineReason | None]:
     try:
-        return decompress(stored, detect_compression(stored), limits=Limits()), None
+        return b"".join(decompress_stream((stored,), detect_compression(stored))), None
     except UnreadableSource as error:
         return b"", QuarantineReason(error.reason)
 

@@ -1,7 +1,6 @@
 """Encodings of whole objects, in bounded memory.
 
 codecs          none, gzip and zstd: detects the encoding of sources and decodes them
-decoders        decodes gzip members and zstd frames one by one
 encoders        encodes outputs
 parquet_footer  the rows and columns of a Parquet object, from its footer
 output_encoding what keys show about sources; encoding and size of outputs

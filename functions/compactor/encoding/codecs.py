@@ -9,107 +9,53 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from typing import cast
 
-import msgspec
 import zstandard
-from isal import isal_zlib
+from isal import igzip, isal_zlib
 
-from compactor.encoding.decoders import (
-    GZIP_MAGIC,
-    GZIP_WBITS,
-    INFLATE_ERROR,
-    PIECE_BYTES,
-    ZSTD_MAGIC,
-    Input,
-    gunzip,
-    is_skippable,
-    unzstd,
-)
 from compactor.errors import UnreadableSource
 from compactor.model import Compression, QuarantineReason
 
+PIECE_BYTES = 1 << 20
+#: Sources that decompress to no more may expand as far as they like.
 UNQUESTIONED_BYTES = 16 << 20
 
+_GZIP_MAGIC = b"\x1f\x8b\x08"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE_TAIL = b"\x2a\x4d\x18"
+# Every magic begins with one of these, and hardly any text does.
+_MAGIC_STARTS = frozenset({_GZIP_MAGIC[0], _ZSTD_MAGIC[0], *range(0x50, 0x60)})
+_GZIP_CONTAINER = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer, both checked
 # RFC 1952: a member ends with the size of its content, modulo 2**32.
 _GZIP_SIZE_BYTES = 4
-# Every magic begins with one of these, and hardly any text does.
-_MAGIC_STARTS = frozenset({GZIP_MAGIC[0], ZSTD_MAGIC[0], *range(0x50, 0x60)})
+# A read that meets the end of a truncated source returns nothing of what it decoded.
+_GZIP_READ_BYTES = 64 << 10
+# The default limit of the zstd command; the decoder allocates as much.
+_MAX_ZSTD_WINDOW = 1 << 27
+# The zstd decoder returns whatever its input expands to. A block of RFC 8878 has at least 4 bytes
+# and at most 128 KiB of content, so this much input expands to 8 MiB at most.
+_ZSTD_INPUT_BYTES = 256
+# The stubs declare an instance, which `except` does not accept.
+_INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)
 # Making a zstd context costs more than using it for a small source. Threads cannot share one.
 _thread = threading.local()
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """How much a source may expand.
-
-    Attributes:
-        max_expansion: plain bytes per encoded byte, or None for no limit; checked only beyond
-            16 MiB of plain bytes.
-        max_bytes: plain bytes of one source, or None for no limit.
-    """
-
-    max_expansion: int | None = 200
-    max_bytes: int | None = None
-
-    def check(self, plain_bytes: int, encoded_bytes: int) -> None:
-        """Raise UnreadableSource (TOO_LARGE or BOMB) if a limit is exceeded."""
-        if self.max_bytes is not None and plain_bytes > self.max_bytes:
-            detail = f"more than {self.max_bytes} plain bytes"
-            raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
-        if plain_bytes <= UNQUESTIONED_BYTES or self.max_expansion is None:
-            return
-        if plain_bytes > self.max_expansion * encoded_bytes:
-            detail = f"expands more than {self.max_expansion} times"
-            raise UnreadableSource(QuarantineReason.BOMB, detail)
-
-
-_ANY_SIZE = Limits(max_expansion=None, max_bytes=None)
 
 
 def detect_compression(head: bytes) -> Compression:
     """Return the compression of a source by its first bytes (4 or more, unless it has fewer)."""
     if not head or head[0] not in _MAGIC_STARTS:
         return Compression.NONE
-    if head.startswith(GZIP_MAGIC):
+    if head.startswith(_GZIP_MAGIC):
         return Compression.GZIP
-    if head.startswith(ZSTD_MAGIC) or is_skippable(head):
+    # A skippable frame has the magic 0x184D2A50 to 0x184D2A5F.
+    if head.startswith(_ZSTD_MAGIC) or (head[0] >> 4 == 5 and head[1:4] == _SKIPPABLE_TAIL):
         return Compression.ZSTD
     return Compression.NONE
 
 
-def decompress(content: bytes, compression: Compression, *, limits: Limits) -> bytes:
-    """Return the plain bytes of one whole source, from all its members or frames.
-
-    Memory stays within the limits plus a few MiB: a source that exceeds them is rejected as
-    soon as it does.
-
-    Args:
-        content: the source.
-        compression: the compression that its first bytes show.
-        limits: of its expansion.
-
-    Raises:
-        UnreadableSource: CORRUPT, TRUNCATED, BOMB, or TOO_LARGE (``limits.max_bytes``).
-    """
-    if compression is Compression.NONE:
-        limits.check(len(content), len(content))
-        return content
-    whole = decompress_whole(content, compression, limits=limits, most_bytes=UNQUESTIONED_BYTES)
-    if whole is not None:
-        return whole
-    source = Input((content,))
-    # BytesIO grows in place and returns its buffer without a copy; joining would hold two.
-    plain = io.BytesIO()
-    for piece in decompress_stream(source, compression, limits=limits):
-        plain.write(piece)
-    return plain.getvalue()
-
-
 def decompress_whole(
-    content: bytes,
-    compression: Compression,
-    *,
-    limits: Limits,
-    most_bytes: int,
+    content: bytes, compression: Compression, *, max_expansion: int | None, most_bytes: int
 ) -> bytes | None:
     """Return the plain bytes in the common case: one valid member or frame that states its size.
 
@@ -119,27 +65,27 @@ def decompress_whole(
     Args:
         content: one whole source.
         compression: the compression that its first bytes show.
-        limits: of its expansion.
+        max_expansion: see :func:`decompress_stream`.
         most_bytes: the most plain bytes to return in one piece.
 
     Returns:
         None for all other sources. Decoding them in pieces finds out what is wrong with them.
 
     Raises:
-        UnreadableSource: BOMB, or TOO_LARGE (``limits.max_bytes``).
+        UnreadableSource: BOMB.
     """
     if compression is Compression.ZSTD:
-        plain = _unzstd(content, most_bytes)
+        plain = _unzstd_whole(content, most_bytes)
     else:
-        plain = _gunzip(content, most_bytes)
+        plain = _gunzip_whole(content, most_bytes)
     if plain is not None:
-        limits.check(len(plain), len(content))
+        _check_expansion(len(plain), len(content), max_expansion)
     return plain
 
 
-def _unzstd(content: bytes, most_bytes: int) -> bytes | None:
+def _unzstd_whole(content: bytes, most_bytes: int) -> bytes | None:
     try:
-        if not 0 < zstandard.frame_content_size(content) <= min(PIECE_BYTES, most_bytes):
+        if not 0 < zstandard.frame_content_size(content) <= most_bytes:
             return None
         context = getattr(_thread, "context", None)
         if context is None:
@@ -149,37 +95,55 @@ def _unzstd(content: bytes, most_bytes: int) -> bytes | None:
         return None
 
 
-def _gunzip(content: bytes, most_bytes: int) -> bytes | None:
+def _gunzip_whole(content: bytes, most_bytes: int) -> bytes | None:
     size = int.from_bytes(content[-_GZIP_SIZE_BYTES:], "little")
-    # Optional header fields are left to gunzip, which checks them.
-    if content[3:4] != b"\0" or size > most_bytes:
+    if size > most_bytes:
         return None
-    member = isal_zlib.decompressobj(GZIP_WBITS)
+    member = isal_zlib.decompressobj(_GZIP_CONTAINER)
     try:
         # 0 would mean no limit.
         plain = member.decompress(content, size + 1)
-    except INFLATE_ERROR:
+    except _INFLATE_ERROR:
         return None
     return plain if member.eof and not member.unused_data else None
 
 
 def decompress_stream(
-    chunks: Iterable[bytes] | Input, compression: Compression, *, limits: Limits
+    chunks: Iterable[bytes], compression: Compression, *, max_expansion: int | None = None
 ) -> Iterator[bytes]:
     """Yield plain pieces of at most 1 MiB as the encoded bytes arrive.
 
-    ``limits.max_expansion`` is checked against the encoded bytes received so far. A caller that
-    passes an :class:`Input` can read from it how much was received.
+    All gzip members and zstd frames are read. Zero bytes after the last member are padding, as for
+    gzip(1) (tapes and block devices pad); any other bytes there are an error.
+
+    Args:
+        chunks: the encoded bytes.
+        compression: the compression that their first bytes show.
+        max_expansion: plain bytes per encoded byte received so far, or None for no limit; checked
+            only beyond 16 MiB of plain bytes.
 
     Raises:
-        UnreadableSource: see :func:`decompress`; good pieces may have been yielded before.
+        UnreadableSource: CORRUPT, TRUNCATED or BOMB; good pieces may have been yielded before.
     """
-    source = chunks if isinstance(chunks, Input) else Input(chunks)
+    source = _Input(chunks)
     plain_bytes = 0
     for piece in _DECODERS[compression](source):
         plain_bytes += len(piece)
-        limits.check(plain_bytes, source.received)
-        yield piece
+        _check_expansion(plain_bytes, source.received, max_expansion)
+        if len(piece) <= PIECE_BYTES:
+            yield piece
+            continue
+        view = memoryview(piece)
+        for at in range(0, len(piece), PIECE_BYTES):
+            yield bytes(view[at : at + PIECE_BYTES])
+
+
+def _check_expansion(plain_bytes: int, encoded_bytes: int, max_expansion: int | None) -> None:
+    if plain_bytes <= UNQUESTIONED_BYTES or max_expansion is None:
+        return
+    if plain_bytes > max_expansion * encoded_bytes:
+        detail = f"expands more than {max_expansion} times"
+        raise UnreadableSource(QuarantineReason.BOMB, detail)
 
 
 def beginning(stored: bytes, *, complete: bool, most_bytes: int = 4 << 20) -> tuple[bytes, bool]:
@@ -198,7 +162,7 @@ def beginning(stored: bytes, *, complete: bool, most_bytes: int = 4 << 20) -> tu
         return stored, complete
     plain = bytearray()
     try:
-        for piece in decompress_stream((stored,), compression, limits=_ANY_SIZE):
+        for piece in decompress_stream((stored,), compression):
             plain += piece
             if len(plain) >= most_bytes:
                 return bytes(plain), False
@@ -209,18 +173,103 @@ def beginning(stored: bytes, *, complete: bool, most_bytes: int = 4 << 20) -> tu
     return bytes(plain), complete
 
 
-def _pass_through(source: Input) -> Iterator[bytes]:
-    for chunk in source.pieces():
-        if len(chunk) <= PIECE_BYTES:
-            yield chunk
-            continue
-        view = memoryview(chunk)
-        for at in range(0, len(chunk), PIECE_BYTES):
-            yield bytes(view[at : at + PIECE_BYTES])
+class _Input(io.RawIOBase):
+    """Encoded bytes that arrive in pieces, as a file.
+
+    Attributes:
+        received: bytes taken from the pieces so far.
+    """
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._unread = memoryview(b"")
+        self.received = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the stub is wider
+        while not self._unread:
+            piece = next(self.pieces(), None)
+            if piece is None:
+                return 0
+            self._unread = memoryview(piece)
+        size = min(len(buffer), len(self._unread))
+        buffer[:size] = self._unread[:size]
+        self._unread = self._unread[size:]
+        return size
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the pieces as they arrive."""
+        for piece in self._pieces:
+            self.received += len(piece)
+            yield piece
 
 
-_DECODERS: dict[Compression, Callable[[Input], Iterator[bytes]]] = {
-    Compression.NONE: _pass_through,
-    Compression.GZIP: gunzip,
-    Compression.ZSTD: unzstd,
+def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the same bytes in pieces of half a MiB or more; those before an error come first."""
+    plain: list[bytes] = []
+    size = 0
+    try:
+        for piece in pieces:
+            plain.append(piece)
+            size += len(piece)
+            if size >= PIECE_BYTES // 2:
+                yield b"".join(plain)
+                plain, size = [], 0
+    except UnreadableSource:
+        yield b"".join(plain)
+        raise
+    if plain:
+        yield b"".join(plain)
+
+
+def _members(source: _Input) -> Iterator[bytes]:
+    """Yield the content of all gzip members."""
+    members = igzip.open(source)  # type: ignore[no-untyped-call]  # it has no types
+    try:
+        while piece := members.read(_GZIP_READ_BYTES):
+            yield piece
+    except EOFError as error:
+        raise _truncated("gzip member") from error
+    except (igzip.BadGzipFile, _INFLATE_ERROR) as error:
+        raise UnreadableSource(QuarantineReason.CORRUPT, f"gzip: {error}") from error
+
+
+def _frames(source: _Input) -> Iterator[bytes]:
+    """Yield the content of all zstd frames; skippable ones have none."""
+    context = zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTD_WINDOW)
+    frame = None
+    for piece in source.pieces():
+        view = memoryview(piece)
+        for at in range(0, len(view), _ZSTD_INPUT_BYTES):
+            data = view[at : at + _ZSTD_INPUT_BYTES]
+            while data:
+                frame = frame or context.decompressobj()
+                yield _decoded(frame, data)
+                if not frame.eof:
+                    break
+                data, frame = memoryview(frame.unused_data), None
+    if frame is not None:
+        raise _truncated("zstd frame")
+
+
+def _decoded(frame: zstandard.ZstdDecompressionObj, data: memoryview) -> bytes:
+    try:
+        return frame.decompress(data)
+    except zstandard.ZstdError as error:
+        if "too much memory" in str(error):
+            detail = f"a zstd window of more than {_MAX_ZSTD_WINDOW} bytes"
+            raise UnreadableSource(QuarantineReason.BOMB, detail) from error
+        raise UnreadableSource(QuarantineReason.CORRUPT, f"zstd: {error}") from error
+
+
+def _truncated(within: str) -> UnreadableSource:
+    return UnreadableSource(QuarantineReason.TRUNCATED, f"the source ends within a {within}")
+
+
+_DECODERS: dict[Compression, Callable[[_Input], Iterator[bytes]]] = {
+    Compression.NONE: _Input.pieces,
+    Compression.GZIP: _members,
+    Compression.ZSTD: lambda source: _gathered(_frames(source)),
 }

@@ -14,13 +14,7 @@ from functools import partial
 
 from isal import isal_zlib
 
-from compactor.encoding.codecs import (
-    Limits,
-    decompress,
-    decompress_stream,
-    decompress_whole,
-    detect_compression,
-)
+from compactor.encoding.codecs import decompress_stream, decompress_whole, detect_compression
 from compactor.errors import UnreadableSource
 from compactor.log.manifest import ManifestRow
 from compactor.log.slice_facts import SliceFacts
@@ -94,21 +88,18 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         UnreadableSource: the content is corrupt, truncated or suspiciously compressible; for long
             content raised only when the damage is reached.
     """
+    max_expansion, whole_bytes = settings.limits.max_expansion, settings.limits.whole_bytes
     if body.content is not None:
         compression = detect_compression(body.content)
         if compression is Compression.NONE:
             return PlainContent(body.content, None, compression)
-        limits = Limits(max_expansion=settings.limits.max_expansion)
-        surely_whole = len(body.content) <= settings.limits.surely_whole_gzip_bytes
-        if compression is Compression.GZIP and surely_whole:
-            plain = decompress(body.content, compression, limits=limits)
-            return PlainContent(plain, None, compression)
-        most = settings.limits.whole_bytes
-        whole = decompress_whole(body.content, compression, limits=limits, most_bytes=most)
+        whole = decompress_whole(
+            body.content, compression, max_expansion=max_expansion, most_bytes=whole_bytes
+        )
         if whole is not None:
             return PlainContent(whole, None, compression)
-        plain_pieces = decompress_stream((body.content,), compression, limits=limits)
-        return _gather(plain_pieces, compression, most)
+        pieces = decompress_stream((body.content,), compression, max_expansion=max_expansion)
+        return _gather(pieces, compression, whole_bytes)
     if body.chunks is None:
         raise AssertionError(f"the store gave no content for {body.source.key}")
     raw = body.chunks()
@@ -118,9 +109,8 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
     compression = detect_compression(first[:_MAGIC_BYTES])
     pieces = _prepend(first, raw)
     if compression is not Compression.NONE:
-        limits = Limits(max_expansion=settings.limits.max_expansion)
-        pieces = decompress_stream(pieces, compression, limits=limits)
-    return _gather(pieces, compression, settings.limits.whole_bytes)
+        pieces = decompress_stream(pieces, compression, max_expansion=max_expansion)
+    return _gather(pieces, compression, whole_bytes)
 
 
 def read_again(source: SourceObject, store: ObjectStore, settings: Settings) -> PlainContent:

@@ -6,7 +6,7 @@ import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
 
-from compactor.encoding.codecs import Limits, decompress_stream
+from compactor.encoding.codecs import decompress_stream
 from compactor.errors import IntegrityError
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
@@ -22,7 +22,7 @@ def plain_pieces(output: Output, stored: Iterator[bytes]) -> Iterator[bytes]:
     """
     if output.copied or output.compression is Compression.NONE:
         return stored
-    return decompress_stream(stored, output.compression, limits=Limits(None, None))
+    return decompress_stream(stored, output.compression)
 
 
 def restored(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from compactor.encoding.codecs import Limits, decompress_stream, detect_compression
+from compactor.encoding.codecs import decompress_stream, detect_compression
 from compactor.errors import AlreadyExists, InvalidInput, UnreadableSource
 from compactor.formats import Detected, detect, spec_of
 from compactor.formats.csv_evidence import Decision
@@ -28,7 +28,6 @@ _MOST_SAMPLED = 64
 _SAMPLE_BYTES = 128 << 10
 # Limits how much of an object is decompressed, whatever its compression ratio.
 _PLAIN_BYTES = 1 << 20
-_LIMITS = Limits(max_expansion=None)
 
 
 def require_table(
@@ -205,4 +204,4 @@ def _beginning(one: SourceObject, store: ObjectStore) -> bytes:
 
 
 def _plain(packed: bytes) -> Iterable[bytes]:
-    return decompress_stream([packed], detect_compression(packed), limits=_LIMITS)
+    return decompress_stream([packed], detect_compression(packed))

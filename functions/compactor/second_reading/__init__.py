@@ -7,7 +7,7 @@ that must consume each line, the ``Records`` arrays of CloudTrail, the ``#Fields
 lines. The type of a source is judged independently. Whether the first rows of tables are headers
 was decided for their data set; the same decision is applied by another parser.
 
-Nothing in ``compactor.formats``, ``codecs``, ``decoders``, ``restoring`` or ``slice_facts`` may be
+Nothing in ``compactor.formats``, ``codecs``, ``restoring`` or ``slice_facts`` may be
 imported here, which import-linter enforces; decompression is that of gzip, bz2 and zstandard.
 
 ``sampling`` keeps what a run reads twice, ``comparing`` compares sources with their output,
