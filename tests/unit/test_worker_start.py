@@ -23,8 +23,7 @@ NOT_NEEDED = [
     "compactor.readers.states",
     "compactor.aws.glue_reader",
     "compactor.sinks",
-    # exports, restoring
-    "compactor.outputs.mapping",
+    # restoring
     "compactor.outputs.restore",
     # listings other than LIST
     "compactor.aws.registry",

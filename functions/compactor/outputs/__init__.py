@@ -13,5 +13,4 @@ output_writer     encodes an output in a thread and uploads it part by part
 verify            checks outputs against manifests, before the commit and after publication
 publish           makes a committed output readable
 restore           returns a source's content; slices: its part of an output
-mapping           which output holds which source (pure)
 """
