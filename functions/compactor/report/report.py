@@ -266,7 +266,7 @@ def report_on(
         for receipt in parallel.in_order(known_or_read, islice(items, found.partitions, None)):
             found.add(receipt)
             if time.worked():
-                so_far(SoFar(found.state()))
+                so_far(SoFar(found))
                 return None
     clean_up, is_all = report_clean_up(
         settings,
@@ -277,7 +277,7 @@ def report_on(
         stop=time.worked,
     )
     if not is_all:
-        so_far(SoFar(found.state(), clean_up))
+        so_far(SoFar(found, clean_up))
         return None
     result = RunReport(
         run_id=run.run_id,
@@ -338,7 +338,7 @@ def _previous(
 def _begun(before: SoFar, discovered: DiscoveryLine) -> Gathered:
     """Return what earlier calls gathered, or what is known before any receipt is read."""
     if before.gathered is not None:
-        return Gathered.from_state(before.gathered)
+        return before.gathered
     found = Gathered(skipped=dict(discovered.resting.skipped))
     if discovered.unpartitioned.objects:
         found.skipped[SkipReason.UNPARTITIONED.value] = discovered.unpartitioned

@@ -15,7 +15,7 @@ from compactor.cleaning.clean_up_report import CleanUpReport
 from compactor.decoding import decoder
 from compactor.documents import find_document, leave_document
 from compactor.ports import Deadline, ObjectStore
-from compactor.report.receipt_totals import GatheredState
+from compactor.report.receipt_totals import Gathered
 from compactor.settings.settings import Settings
 
 SO_FAR_NAME = "report-so-far.json"
@@ -32,7 +32,7 @@ class SoFar(msgspec.Struct):
         clean_up: of the clean-ups; None if the run has none, or they were not reached.
     """
 
-    gathered: GatheredState | None = None
+    gathered: Gathered | None = None
     clean_up: CleanUpReport | None = None
 
 
