@@ -9,7 +9,7 @@ outputs are ignored on both sides.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,13 +32,11 @@ class Side:
 
     Attributes:
         objects: number of objects read.
-        gets: GETs of objects that the server received.
         records: total number of records.
         seconds: from the first GET to the answer.
     """
 
     objects: int
-    gets: int
     records: int
     seconds: float
 
@@ -78,34 +76,33 @@ class _Objects:
     headers: set[tuple[str, str]] = field(default_factory=set)
 
 
-def ask_both(settings: Settings, store: ObjectStore, gets: Callable[[], int]) -> Asked:
+def ask_both(settings: Settings, store: ObjectStore) -> Asked:
     """Query both sides, if DuckDB is installed and can read the records.
 
     Args:
         settings: of the finished run.
         store: where sources, outputs and state are.
-        gets: returns the GETs of objects that the server has received.
 
     Raises:
         IntegrityError: DuckDB reads the sources but not the outputs.
         SourceChanged, UnreadableSource: an object has changed, or cannot be read.
     """
     try:
-        return _both(DuckDb(), _named(settings, store), store, gets)
+        return _both(DuckDb(), _named(settings, store), store)
     except ExtraMissing as error:
         return Asked(missing=str(error))
     except Unread as error:
         return Asked(missing=f"no query: {error}")
 
 
-def _both(engine: DuckDb, objects: _Objects, store: ObjectStore, gets: Callable[[], int]) -> Asked:
+def _both(engine: DuckDb, objects: _Objects, store: ObjectStore) -> Asked:
     headers = list(objects.headers)
     try:
-        before, of_sources = _ask(engine, objects.sources, headers, store, gets)
+        before, of_sources = _ask(engine, objects.sources, headers, store)
     except Unread as error:
         raise Unread(f"{engine.name} cannot read the sources ({error})") from None
     try:
-        after, of_outputs = _ask(engine, objects.outputs, headers, store, gets)
+        after, of_outputs = _ask(engine, objects.outputs, headers, store)
     except Unread as error:
         said = f"{engine.name} reads the sources but not the outputs: {error}"
         raise IntegrityError(said) from None
@@ -153,15 +150,14 @@ def _ask(
     objects: Mapping[tuple[str, str], Sequence[SourceObject]],
     headers: Sequence[tuple[str, str]],
     store: ObjectStore,
-    gets: Callable[[], int],
 ) -> tuple[list[Row], Side]:
-    sent, begun = gets(), time.perf_counter()
+    begun = time.perf_counter()
     with TemporaryDirectory(prefix="compactor-demo-") as directory:
         staged = list(_stage(objects, store, Path(directory)))
         rows = engine.answer(staged, headers)
     seconds = time.perf_counter() - begun
     count = sum(len(some) for some in objects.values())
-    return rows, Side(count, gets() - sent, sum(row[1] for row in rows), seconds)
+    return rows, Side(count, sum(row[1] for row in rows), seconds)
 
 
 def _stage(

@@ -5,9 +5,8 @@ engine.run_workflow                entry point: starts, follows and ends an exec
     interpreter map_run bridges    patches for what moto's interpreter lacks
     invocations worker             Lambda: functions by name, a process per slot
     emr athena                     stand-ins for services that the definitions call
-embedded.embedded_s3               an embedded S3, seeded at disk speed
-  s3_server s3_patches             moto's store and server, adapted to log data
-    s3_http s3_reads s3_writes     WSGI layers that answer the most frequent requests fast
+embedded.embedded_s3               an embedded S3: moto's server, seeded within its process
+  s3_server aws_patches            its process, and patches for the services of a lake
 definition model tables_model      the state machine files, and data types
 ingest executions table_reader     the deployment of events, on the embedded services
 """

@@ -96,7 +96,7 @@ class EmbeddedS3:
         self._ask({"bucket": bucket, "objects": []}, b"")
 
     def seed(self, bucket: str, objects: Iterable[SeedObject]) -> int:
-        """Store objects without the S3 protocol, tens of thousands a second; returns the number.
+        """Store objects within the server's process, thousands a second; returns the number.
 
         The bucket is created if it does not exist.
         """
@@ -109,14 +109,6 @@ class EmbeddedS3:
             body = b"".join(one.body for one in batch)
             count += self._ask({"bucket": bucket, "objects": header}, body)["stored"]
         return count
-
-    def gets(self) -> int:
-        """Return the number of GETs of objects received so far, without listings.
-
-        Raises:
-            EngineError: it has exited.
-        """
-        return self._ask({}, b"")["gets"]
 
     def _ask(self, header: Mapping[str, Any], body: bytes) -> dict[str, int]:
         with self._lock:

@@ -198,7 +198,7 @@ def test_the_extra_local_has_all_that_the_demo_needs(
     with_query = Shell(install(wheel, tmp_path / "more", "local", "query"), s3, tmp_path)
     demo = json.loads(with_query.shown("demo", "--objects", "50", "--workers", "2", "--json"))
     assert (demo["query"]["missing"], demo["query"]["differing"]) == ("", [])
-    assert demo["query"]["outputs"]["gets"] == demo["summary"]["objects_after"]
+    assert demo["query"]["outputs"]["objects"] == demo["summary"]["objects_after"]
 
 
 @pytest.mark.slow

@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         pages = fetch_report(execution, settings, store, args.report_dir)
         proof = _prove(settings, server)
         unasked = Asked(missing="not queried: the proof does not hold")
-        asked = _ask(settings, store, server) if proof.holds else unasked
+        asked = _ask(settings, store) if proof.holds else unasked
         _show(execution, proof, asked, pages, as_json=args.json)
         if missing and not args.json:
             print_line(f"without a Spark step: {missing}")
@@ -199,9 +199,9 @@ def _prove(settings: Settings, server: EmbeddedS3) -> Proof:
         return audit(places, make_client(server.endpoint_url), bar.show)
 
 
-def _ask(settings: Settings, store: S3Store, server: EmbeddedS3) -> Asked:
+def _ask(settings: Settings, store: S3Store) -> Asked:
     with progress("running the same query on sources and outputs"):
-        return ask_both(settings, store, server.gets)
+        return ask_both(settings, store)
 
 
 def _show(
@@ -233,7 +233,7 @@ def _show_query(asked: Asked) -> None:
         return
     rows = [
         ("Rows", f"{before.records:,}", f"{after.records:,}"),
-        ("GETs", f"{before.gets:,}", f"{after.gets:,}"),
+        ("Objects read", f"{before.objects:,}", f"{after.objects:,}"),
         ("Seconds", f"{before.seconds:.1f}", f"{after.seconds:.1f}"),
     ]
     title = f"{asked.engine}: number and checksum of the records of each partition"

@@ -1,4 +1,4 @@
-"""The cloud's own process: moto's server, its S3 put right, what it was asked kept.
+"""The cloud's own process: moto's server, and what it was asked is kept.
 
 Started as ``python -m tests.infrastructure.cloud.server``. Takes orders on standard input: objects
 to store, as the embedded S3's own server does; ``{"take": "requests"}`` and ``{"take": "noted"}``
@@ -13,9 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compactor_cli.machine.wire import receive, send
-from compactor_local import s3_patches
-from compactor_local.s3_http import serve
-from compactor_local.s3_server import application
+from compactor_local.s3_server import moto_application, serve, take_order
 from tests.infrastructure.cloud import shims
 from tests.infrastructure.cloud.recording import Recorder
 
@@ -24,9 +22,8 @@ def main() -> None:
     """Serve until whoever started this is gone."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    s3_patches.install()
     shims.install()
-    recorder = Recorder(application())
+    recorder = Recorder(moto_application())
     send(answers, {"port": serve(recorder)})
     while (order := receive(sys.stdin.buffer)) is not None:
         send(answers, _answer(order, recorder))
@@ -40,8 +37,7 @@ def _answer(order: Mapping[str, Any], recorder: Recorder) -> Any:
         taken = [*shims.noted]
         shims.noted.clear()
         return taken
-    body = sys.stdin.buffer.read(sum(one[1] for one in order["objects"]))
-    return {"stored": s3_patches.store(order["bucket"], order["objects"], body)}
+    return take_order(order, sys.stdin.buffer)
 
 
 if __name__ == "__main__":
