@@ -23,7 +23,6 @@ from cdk.grants import (
     may_mark,
     may_note_discovery,
     may_read,
-    may_read_tags,
     may_register,
     may_see_owners,
     may_write,
@@ -139,7 +138,6 @@ class Functions(FunctionSet):
             # Sources that S3 did not delete are checked by HEAD: a missing one must be 404, not
             # 403, and S3 returns the checksum of an encrypted object only with its key.
             may_read(role, self._storage.source)
-            may_read_tags(role, self._storage.source)
             may_see_owners(role, self._storage.source)
         may_read(role, self._storage.state)
         may_read(role, self._storage.destination)
@@ -215,7 +213,6 @@ def _scratch_mb(run: Settings) -> int:
 def may_compact(role: Role, storage: Storage) -> None:
     """Allow reading sources and writing outputs and state, without deleting anything."""
     may_read(role, storage.source)
-    may_read_tags(role, storage.source)
     may_read(role, storage.destination)
     may_write(role, storage.destination)
     may_read(role, storage.state)

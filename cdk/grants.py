@@ -90,11 +90,6 @@ def may_read(role: Role, place: Place) -> None:
     _may_use_key(role, place, ["kms:Decrypt"])
 
 
-def may_read_tags(role: Role, place: Place) -> None:
-    """Allow reading the tags of objects."""
-    _may_use(role, ["s3:GetObjectTagging"], place)
-
-
 def may_look_for(role: Role, place: Place, keys: Sequence[str]) -> None:
     """Allow checking whether objects exist in a place's bucket; missing ones may still be 403."""
     if keys:

@@ -1,16 +1,16 @@
-"""What S3 stores with an object besides its bytes: Content-Encoding, user metadata and tags."""
+"""What S3 stores with an object besides its bytes, as far as each GET returns it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
-from urllib.parse import quote, urlencode
 
 import msgspec
 
 META_PREFIX = "x-amz-meta-"
-_ENCODING = "content-encoding"
-_TAG_COUNT = "x-amz-tagging-count"
+# What S3 stores if the writer names no type.
+_NO_TYPE = "binary/octet-stream"
 # User metadata in which Amazon S3 encryption clients of all versions store how to decrypt.
 _CLIENT_ENCRYPTION = frozenset(
     {
@@ -30,41 +30,26 @@ class Attributes(msgspec.Struct, frozen=True, omit_defaults=True):
     Attributes:
         encoding: its Content-Encoding.
         metadata: lower-case names and values, as S3 sends them, in order of the names.
-        tags: names and values, in order of the names; None if there may be some that are unknown.
+        content_type: its Content-Type; empty for S3's default.
     """
 
     encoding: str = ""
     metadata: Pairs = ()
-    tags: Pairs | None = ()
+    content_type: str = ""
 
     @property
     def is_client_encrypted(self) -> bool:
         """Whether this object, or the one it has decryption data for, was encrypted by a client."""
         return any(name in _CLIENT_ENCRYPTION for name, _ in self.metadata)
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers of a request that writes an object with these attributes."""
-        found = {f"{META_PREFIX}{name}": value for name, value in self.metadata}
-        if self.encoding:
-            found[_ENCODING] = self.encoding
-        if self.tags:
-            found["x-amz-tagging"] = urlencode(self.tags, quote_via=quote)
-        return found
-
     def as_dict(self) -> dict[str, Any]:
         """Return the attributes that are set, for display."""
         found = {
             "encoding": self.encoding,
             "metadata": dict(self.metadata),
-            "tags": dict(self.tags or ()),
+            "content_type": self.content_type,
         }
         return {name: value for name, value in found.items() if value}
-
-    @property
-    def cost(self) -> int:
-        """Their length in characters."""
-        return len(self.encoding) + sum(map(_length, (*self.metadata, *(self.tags or ()))))
 
 
 def pairs_of(found: Mapping[str, str]) -> Pairs:
@@ -78,19 +63,21 @@ def from_headers(headers: Iterable[tuple[str, str]]) -> Attributes | None:
     Args:
         headers: with names in any case.
     """
-    encoding, metadata, tagged = "", {}, False
+    encoding, metadata, content_type = "", {}, ""
     for header, value in headers:
         name = header.lower()
         if name.startswith(META_PREFIX):
             metadata[name.removeprefix(META_PREFIX)] = value
-        elif name == _ENCODING:
+        elif name == "content-encoding":
             encoding = value
-        elif name == _TAG_COUNT:
-            tagged = value != "0"
-    if not (encoding or metadata or tagged):
+        elif name == "content-type" and value != _NO_TYPE:
+            content_type = value
+    if not (encoding or metadata or content_type):
         return None
-    return Attributes(encoding, pairs_of(metadata), None if tagged else ())
+    return Attributes(encoding, pairs_of(metadata), content_type)
 
 
-def _length(pair: tuple[str, str]) -> int:
-    return len(pair[0]) + len(pair[1])
+@lru_cache(maxsize=1_000)
+def of_type(content_type: str) -> Attributes | None:
+    """Return the attributes of an object with this Content-Type and nothing else."""
+    return from_headers([("content-type", content_type)])

@@ -210,18 +210,6 @@ class ObjectStore(Protocol):
         """Return a byte range of a source, read with If-Match. Raises SourceChanged."""
         ...
 
-    def sees_tags(self, source: SourceObject) -> bool:
-        """Return whether this role sees the tags of sources in this one's bucket.
-
-        S3 does not report the existence of tags to a role without the permission. Checked once
-        per bucket.
-        """
-        ...
-
-    def may_have_tags(self, source: SourceObject) -> bool:
-        """Return False only if the object certainly has no tags, or is gone."""
-        ...
-
     def get(self, bucket: str, key: str) -> bytes:
         """Return a whole small object (state, never sources). Raises ObjectMissing."""
         ...

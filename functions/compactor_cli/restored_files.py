@@ -79,7 +79,7 @@ class Shape:
             return kept
         encodings = (one.strip() for one in kept.encoding.split(","))
         left = ",".join(one for one in encodings if one.lower() not in _ENCODINGS)
-        return Attributes(left, kept.metadata, kept.tags)
+        return Attributes(left, kept.metadata, kept.content_type)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ class Restored:
     Attributes:
         path: path or URI of the restored bytes.
         form: what they are.
-        attributes: ``encoding``, ``metadata`` and ``tags`` of the source on S3, where it had any.
+        attributes: ``encoding``, ``metadata`` and ``content_type`` of the source, where it had any.
             Restored objects have them again; files cannot.
     """
 

@@ -58,7 +58,7 @@ def test_the_bucket_policy_grants_what_our_roles_may_do_with_the_source(
     bucket, _ = policies
     needed = list(about(deployed(_NAME), _BUCKET))
     assert {call.action for _, call, _ in needed} == {
-        *("s3:ListBucket", "s3:GetObject", "s3:GetObjectTagging", "s3:DeleteObject")
+        *("s3:ListBucket", "s3:GetObject", "s3:DeleteObject")
     }
     for role, call, _ in needed:
         assert granted(bucket, call, role, "s3:DeleteObject"), call

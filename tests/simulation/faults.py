@@ -215,12 +215,6 @@ class Client:
         there = self._s3.head(source.bucket, source.key)
         return source if there is None else replace(source, etag=there.etag)
 
-    def sees_tags(self, source: SourceObject) -> bool:
-        return self._s3.sees_tags(source)
-
-    def may_have_tags(self, source: SourceObject) -> bool:
-        return self._s3.may_have_tags(source)
-
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
         return self._request(
             "read_source",

@@ -80,8 +80,6 @@ class MemoryBase:
         # Objects that this role cannot read, permanently or for now, by bucket and key.
         self.unreadable: dict[tuple[str, str], QuarantineReason] = {}
         self._min_part_bytes = min_part_bytes
-        #: True if the role may read tags.
-        self.may_see_tags = True
         self._max_part_bytes = max_part_bytes
         self.page_size = page_size
         self._whole_bytes = whole_bytes

@@ -36,15 +36,19 @@ class Stored:
     @property
     def attributes(self) -> Attributes | None:
         """The attributes that S3 stores with its bytes; None if there are none."""
-        found = Attributes(self.encoding, pairs_of(self.metadata), pairs_of(self.tags))
+        found = Attributes(self.encoding, pairs_of(self.metadata), self.content_type)
         return None if found == Attributes() else found
 
     def with_attributes(self, given: Attributes | None) -> Stored:
         """Return the object with these attributes."""
         if given is None:
             return self
-        tags = dict(given.tags or ())
-        return replace(self, metadata=dict(given.metadata), tags=tags, encoding=given.encoding)
+        return replace(
+            self,
+            metadata=dict(given.metadata),
+            encoding=given.encoding,
+            content_type=given.content_type,
+        )
 
     def head(self, now: float) -> ObjectHead:
         return ObjectHead(

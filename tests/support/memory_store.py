@@ -108,15 +108,7 @@ class MemoryStore(MemoryBase):
         one = self._buckets[source.bucket].objects.get(source.key)
         if one is None or one.etag != source.etag:
             return None
-        # S3 does not show that there are tags to a role that may not read them.
-        return (one if self.may_see_tags else replace(one, tags={})).attributes
-
-    def sees_tags(self, source: SourceObject) -> bool:
-        return self.may_see_tags
-
-    def may_have_tags(self, source: SourceObject) -> bool:
-        one = self._buckets[source.bucket].objects.get(source.key)
-        return one is not None and (not self.may_see_tags or bool(one.tags))
+        return one.attributes
 
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
         with self._request("read_source", source.bucket, source.key):

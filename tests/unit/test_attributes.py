@@ -1,4 +1,4 @@
-"""User metadata, tags and Content-Encoding of sources: kept, given back, and left where unsafe."""
+"""Content-Type, Content-Encoding and user metadata of sources: kept, and given back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from compactor.attributes import Attributes, from_headers
-from compactor.limits import WorkerLimits
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
@@ -22,19 +21,20 @@ from compactor_cli import restored_objects
 from tests.support.examples import PARTITION
 from tests.support.memory_store import MemoryStore
 from tests.support.s3_requests import ETAG, NoTime
-from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal, scripted_s3
+from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, scripted_s3
 from tests.support.world import LOG_LINE, World
 from tests.unit.test_cli_restore_many import Command, restore, use
 
 __all__ = ["restore"]
 
 MIB = 1 << 20
-KEPT = {"x-amz-meta-Owner": "Ann B", "x-amz-meta-run-id": "7", "Content-Encoding": "gzip"}
-ATTRIBUTES = Attributes("gzip", (("owner", "Ann B"), ("run-id", "7")), (("a b", "1&2"), ("k", "")))
-TAGS = (
-    b"<Tagging><TagSet><Tag><Key>k</Key><Value></Value></Tag>"
-    b"<Tag><Key>a b</Key><Value>1&amp;2</Value></Tag></TagSet></Tagging>"
-)
+KEPT = {
+    "x-amz-meta-Owner": "Ann B",
+    "x-amz-meta-run-id": "7",
+    "Content-Encoding": "gzip",
+    "Content-Type": "text/plain",
+}
+ATTRIBUTES = Attributes("gzip", (("owner", "Ann B"), ("run-id", "7")), "text/plain")
 
 
 # What S3 answers.
@@ -46,12 +46,10 @@ def s3() -> Iterator[ScriptedS3]:
         yield script
 
 
-def answers(headers: Mapping[str, str], tags: Answer) -> Any:
-    """Every object has these headers, and these tags."""
+def answers(headers: Mapping[str, str]) -> Any:
+    """Every object has these headers."""
 
     def answer(asked: Asked) -> Answer:
-        if "tagging" in asked.path:
-            return tags
         told = {"ETag": f'"{ETAG}"', "Last-Modified": "Fri, 02 Jan 2026 00:00:00 GMT", **headers}
         size = int(asked.path.rpartition("-")[2])
         return Answer(200, b"" if asked.method == "HEAD" else bytes(size), told)
@@ -82,74 +80,33 @@ SIZES = pytest.mark.parametrize("size", [5, MIB, 9 * MIB], ids=["small", "held",
 
 @WAYS
 @SIZES
-def test_whatever_reads_a_source_returns_its_headers_and_tags(
+def test_whatever_reads_a_source_returns_its_headers(
     s3: ScriptedS3, way: dict[str, bool], size: int
 ) -> None:
-    s3.answer = answers(KEPT | {"x-amz-tagging-count": "2"}, Answer(200, TAGS))
+    s3.answer = answers(KEPT)
     found = read(store_on(s3, **way), *[size] * 3)
     assert [one.attributes for one in found] == [ATTRIBUTES] * 3
 
 
 @WAYS
 @SIZES
-def test_without_any_nothing_is_returned_and_tags_are_not_asked_for(
-    s3: ScriptedS3, way: dict[str, bool], size: int
-) -> None:
-    s3.answer = answers({"x-amz-tagging-count": "0"} if size > MIB else {}, refusal(403, "X"))
+def test_without_any_nothing_is_returned(s3: ScriptedS3, way: dict[str, bool], size: int) -> None:
+    s3.answer = answers({"Content-Type": "binary/octet-stream"})
     (found,) = read(store_on(s3, **way), size)
     assert (found.attributes, found.error) == (None, None)
-    assert not any("tagging" in one.path for one in s3.asked)
 
 
 @pytest.mark.parametrize("size", [5, MIB])
 def test_a_source_that_is_held_whole_costs_one_request(s3: ScriptedS3, size: int) -> None:
-    s3.answer = answers(KEPT, refusal(403, "X"))
+    s3.answer = answers(KEPT)
     read(store_on(s3), size)
     assert [one.method for one in s3.asked] == ["GET"]
 
 
-def test_tags_that_may_not_be_read_are_not_known(s3: ScriptedS3) -> None:
-    s3.answer = answers({"x-amz-tagging-count": "2"}, refusal(403, "AccessDenied", "no"))
-    (found,) = read(store_on(s3), 5)
-    assert (found.attributes, found.content) == (Attributes(tags=None), bytes(5))
-
-
-@pytest.mark.parametrize(
-    ("tags", "sees", "may_have"),
-    [
-        (Answer(200, TAGS), True, True),
-        (Answer(200, b"<Tagging><TagSet></TagSet></Tagging>"), True, False),
-        (refusal(403, "AccessDenied"), False, True),
-        (refusal(404, "NoSuchKey"), True, False),
-        (refusal(501, "NotImplemented"), True, False),
-        (refusal(405, "MethodNotAllowed"), True, False),
-    ],
-)
-def test_whether_this_role_sees_tags_is_asked_once_a_bucket(
-    s3: ScriptedS3, tags: Answer, sees: bool, may_have: bool
-) -> None:
-    s3.answer = answers({}, tags)
-    store, source = store_on(s3), SourceObject("b", "k-5", ETAG, 5, 0.0)
-    assert store.may_have_tags(source) is may_have
-    s3.asked.clear()
-    assert [store.sees_tags(source) for _ in range(3)] == [sees] * 3
-    assert len(s3.asked) == 1 or tags.status == 404
-
-
-def test_bodies_stay_in_order_whichever_have_tags(s3: ScriptedS3) -> None:
-    plain, tagged = answers({}, Answer()), answers({"x-amz-tagging-count": "1"}, Answer(200, TAGS))
-    s3.answer = lambda asked: (tagged if "3-" in asked.path else plain)(asked)
-    found = read(store_on(s3), *range(1, 40))
-    assert [one.source.size for one in found] == list(range(1, 40))
-    assert [one.source.key for one in found if one.attributes] == [
-        one.source.key for one in found if "3-" in one.source.key
-    ]
-
-
 def test_headers_are_read_whatever_their_case() -> None:
-    headers = {"X-Amz-Meta-A": "B, c", "CONTENT-ENCODING": "br", "x-amz-tagging-count": "3"}
-    assert from_headers(headers.items()) == Attributes("br", (("a", "B, c"),), None)
-    assert from_headers({"etag": "e", "x-amz-tagging-count": "0"}.items()) is None
+    headers = {"X-Amz-Meta-A": "B, c", "CONTENT-ENCODING": "br", "Content-Type": "text/x"}
+    assert from_headers(headers.items()) == Attributes("br", (("a", "B, c"),), "text/x")
+    assert from_headers({"etag": "e", "content-type": "binary/octet-stream"}.items()) is None
 
 
 @pytest.mark.parametrize("size", [5, 3 * MIB])
@@ -169,7 +126,7 @@ def test_objects_are_written_with_them(s3: ScriptedS3, size: int, libcurl: bool)
         assert asked.headers["x-amz-meta-owner"] == "Ann B"
         assert asked.headers["x-amz-meta-run-id"] == "7"
         assert asked.headers["content-encoding"] in {"gzip", "gzip,aws-chunked"}
-        assert asked.headers["x-amz-tagging"] == "a%20b=1%262&k="
+        assert asked.headers["content-type"] == "text/plain"
 
 
 # What is kept, and given back.
@@ -207,8 +164,8 @@ def world_with_attributes() -> World:
     world.add("copied.log", LOG_LINE, 90)
     describe(world, "a.json", metadata=META)
     describe(world, "encoded.json", encoding="gzip", metadata=META)
-    describe(world, "c.log.gz", tags={"team": "a b"}, encoding="aws-chunked,gzip")
-    describe(world, "copied.log", metadata={"k": "v"}, tags={"x": "y"})
+    describe(world, "c.log.gz", content_type="text/x-log", encoding="aws-chunked,gzip")
+    describe(world, "copied.log", metadata={"k": "v"}, content_type="text/plain")
     assert world.run().status == "done"
     return world
 
@@ -234,7 +191,7 @@ def test_what_s3_keeps_beside_bytes_comes_back_with_them(
     }
     shown = {one["key"].rpartition("/")[2]: one["attributes"] for one in json.loads(out)}
     assert shown["b.json"] == {}
-    assert shown["copied.log"] == {"metadata": {"k": "v"}, "tags": {"x": "y"}}
+    assert shown["copied.log"] == {"metadata": {"k": "v"}, "content_type": "text/plain"}
 
 
 def test_content_that_comes_back_decompressed_does_not_say_that_it_is_encoded(
@@ -246,7 +203,7 @@ def test_content_that_comes_back_decompressed_does_not_say_that_it_is_encoded(
     found = {key.rpartition("/")[2]: one for key, one in objects.items()}
     encoded, packed = found["encoded.json"], found["c.log.gz.content"]
     assert (encoded.body[:1], encoded.encoding, encoded.metadata) == (b"{", "", META)
-    assert (packed.encoding, packed.tags) == ("aws-chunked", {"team": "a b"})
+    assert (packed.encoding, packed.content_type) == ("aws-chunked", "text/x-log")
 
 
 def test_a_source_with_an_encoding_and_no_suffix_is_joined_like_any_other() -> None:
@@ -269,49 +226,6 @@ def test_entries_without_attributes_say_nothing_of_them_and_equal_ones_are_kept_
     assert told.count(b"Ann") == 1
     again = decode_commit(encode_commit(replace(commit, rows=rows)))
     assert [row.attributes for row in again.rows] == [shared] * 50
-
-
-def test_attributes_that_take_too_much_memory_begin_another_output() -> None:
-    world = World(limits=WorkerLimits(kept_bytes=5_000))
-    for number in range(10):
-        world.add(f"{number}.json", '{{"id": "{}"}}')
-        describe(world, f"{number}.json", metadata={"k": f"{number}" * 1_500})
-    world.run()
-    made = commits(world)
-    assert len(made) > 2
-    rows = [row for commit in made for row in commit.rows]
-    assert sorted(row.attributes.metadata[0][1][:1] for row in rows if row.attributes) == [
-        str(n) for n in range(10)
-    ]
-    world.must_be_finished()
-
-
-@pytest.mark.parametrize("copied", [False, True])
-def test_sources_stay_that_may_have_tags_which_the_role_that_compacted_them_did_not_see(
-    copied: bool,
-) -> None:
-    world = World(clean_up="delete", retention_days=1, target_bytes=5 * MIB)
-    world.add("a.json", '{{"id": "{}"}}')
-    world.add("b.json", '{{"id": "{}"}}')
-    if copied:
-        world.put("a.json", world.store.contents("source")[f"{PARTITION.prefix}a.json"] * 200_000)
-    describe(world, "a.json", tags={"class": "internal"}, metadata=META)
-    world.store.may_see_tags = False
-    assert world.run().status == "done"
-    kept = {row.source.key: row.attributes for one in commits(world) for row in one.rows}
-    assert kept[f"{PARTITION.prefix}a.json"] == Attributes("", tuple(META.items()), None)
-    assert kept[f"{PARTITION.prefix}b.json"] == Attributes(tags=None)
-    world.clock.advance(2 * DAY)
-    first = world.clean_up()
-    assert first.counts.deleted == 0
-    assert all("had no s3:GetObjectTagging" in one for one in first.unsafe)
-    world.store.may_see_tags = True
-    second = world.clean_up()
-    # What is certain to have none goes, a commit at a time.
-    assert second.counts.deleted == (1 if copied else 0)
-    describe(world, "a.json", tags={})
-    assert world.clean_up().counts.deleted == (1 if copied else 2)
-    assert not world.store.contents("source")
 
 
 # What was encrypted before it came to S3.

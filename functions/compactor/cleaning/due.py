@@ -260,7 +260,6 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
             if output is not None:
                 _prove(look, found.commit, output, head)
             _prove_origins(look, found.commit)
-            _require_tags(look, found)
         except IntegrityError as error:
             return _unsafe(run, found, error)
     # Checked last, so that an output that was just overwritten is reported.
@@ -292,21 +291,6 @@ def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
         raise IntegrityError(
             f"s3://{bucket}/{owned} lies in a table or registry that was made since;"
             " compactor tables compacts a table"
-        )
-
-
-def _require_tags(look: _Look, found: Examined) -> None:
-    """Check that the tags of all sources are kept, or that they have none.
-
-    Raises:
-        IntegrityError: it is unknown, or some have tags that are not kept.
-    """
-    rows, store = found.commit.rows, look.run.store
-    unseen = {r.source.identity for r in rows if r.attributes and r.attributes.tags is None}
-    if any(one.identity in unseen and store.may_have_tags(one) for one in found.sources):
-        raise IntegrityError(
-            "its sources may have tags that are not kept, for the role that compacted them had"
-            " no s3:GetObjectTagging; with it clean-up deletes those without tags"
         )
 
 

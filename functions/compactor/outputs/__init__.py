@@ -2,7 +2,7 @@
 
 compact           compacts one group into one pending output; open_output: the output in progress
 group             reads, stores and verifies one group, before its commit
-group_reading     the time limit for reading, unreadable sources, and sources' attributes
+group_reading     the time limit for reading, and unreadable sources
 plain_content     the decompressed content of one source, inflated in a separate thread
 detection         its format by settings and first bytes; neighbours: by the sources around it
 copies            sources whose bytes S3 copies

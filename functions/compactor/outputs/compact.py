@@ -29,7 +29,6 @@ from compactor.outputs.copies import copy_source
 from compactor.outputs.detection import detector
 from compactor.outputs.group_reading import (
     Denials,
-    KeptAttributes,
     ReadingTime,
     in_time,
     require_not_encrypted,
@@ -139,7 +138,8 @@ class _Pass:
         self._last_found: Detected | None = None
         # Sources left to the next plan because time ran out.
         self._later: list[SourceObject] = []
-        self._attributes = KeptAttributes(given.settings.limits.kept_bytes)
+        # By identity of the source, if it has any.
+        self._attributes: dict[bytes, Attributes] = {}
         # Opened for the first source with content.
         self._output: OpenOutput | None = None
 
@@ -148,11 +148,12 @@ class _Pass:
         self._leave_alike()
         output, left = self._output, self._left
         stored = output.finish() if output is not None else None
-        self._rows[:] = self._attributes.added_to(self._rows, self._given.store)
+        kept = self._attributes
+        rows = [row._replace(attributes=kept.get(row.source.identity)) for row in self._rows]
         return PendingOutput(
             group=self._given.group,
             output=stored,
-            rows=tuple(self._rows),
+            rows=tuple(rows),
             quarantined=tuple(left.quarantined.values()),
             misfits=left.misfits,
             again=tuple(left.again),
@@ -199,8 +200,9 @@ class _Pass:
         if body.error is not None:
             raise body.error
         source = body.source
+        require_not_encrypted(body.attributes)
         if body.attributes is not None:
-            self._keep_attributes(source, body.attributes)
+            self._attributes[source.identity] = body.attributes
         group, settings, store = self._given[:3]
         content = plain_of()
         if group.held:
@@ -209,18 +211,6 @@ class _Pass:
                 self._left.again.append(again)
                 return
         self._put(source, content, body.content)
-
-    def _keep_attributes(self, source: SourceObject, attributes: Attributes) -> None:
-        """Keep the attributes that S3 stores with a source, for the manifest.
-
-        Raises:
-            ManifestFull: there is no room for them; the source must begin another output.
-            UnreadableSource: the source was encrypted before it was uploaded.
-        """
-        require_not_encrypted(attributes)
-        if self._output is not None and not self._attributes.has_room(attributes):
-            raise ManifestFull
-        self._attributes.take(source, attributes)
 
     def _put(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
         """Detect a source's format, then write the sources that are settled."""

@@ -21,7 +21,7 @@ from compactor.model import (
     SourceObject,
     StoredPart,
 )
-from compactor.outputs.group_reading import require_not_encrypted, without_tags
+from compactor.outputs.group_reading import require_not_encrypted
 from compactor.outputs.known_contents import compared_whole
 from compactor.outputs.output_writer import OutputWriter, Parts
 from compactor.outputs.pending import PendingOutput
@@ -56,8 +56,7 @@ def copy_source(
         # A source is not copied either while it is unknown whether a commit has its content.
         quarantined = Quarantined(source, QuarantineReason(error.reason), error.detail)
         return PendingOutput(group=group, output=None, rows=(), quarantined=(quarantined,))
-    attributes = body.attributes if store.sees_tags(source) else without_tags(body.attributes)
-    row = ManifestRow(source, 0, source.size, None, None, None, attributes)
+    row = ManifestRow(source, 0, source.size, None, None, None, body.attributes)
     return PendingOutput(group=group, output=output, rows=(row,))
 
 

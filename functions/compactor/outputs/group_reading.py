@@ -1,4 +1,4 @@
-"""Reading the sources of one group: the time for it, denied sources, and sources' attributes.
+"""Reading the sources of one group: the time for it, and sources that cannot be read.
 
 A worker that S3 throttles may read too slowly for a whole group. The output is then closed with the
 sources that were read. Otherwise every call would read them again, no faster, without progress.
@@ -6,10 +6,8 @@ sources that were read. Otherwise every call would read them again, no faster, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
-
-from msgspec.structs import replace
 
 from compactor.attributes import Attributes
 from compactor.errors import (
@@ -18,7 +16,6 @@ from compactor.errors import (
     TransientStoreError,
     UnreadableSource,
 )
-from compactor.log.manifest import ManifestRow
 from compactor.model import DENIED_REASONS, QuarantineReason, SourceObject
 from compactor.ports import Clock, Deadline, ObjectStore, SourceBody
 
@@ -148,48 +145,6 @@ class Denials:
             return
         first = self._sources[0]
         raise NothingReadable(f"s3://{first.bucket}/{first.key}", error.reason, error.detail)
-
-
-class KeptAttributes:
-    """Attributes of the sources of one output; equal ones are kept once.
-
-    Args:
-        most_bytes: roughly how many bytes of memory they may take.
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._bytes = 0
-        self._sets: dict[Attributes, Attributes] = {}
-        self._of: dict[bytes, Attributes] = {}
-
-    def has_room(self, attributes: Attributes) -> bool:
-        """Return True if there is room for another source's attributes."""
-        return attributes in self._sets or self._bytes + attributes.cost <= self._most_bytes
-
-    def take(self, source: SourceObject, attributes: Attributes) -> None:
-        """Keep the attributes of a source."""
-        known = self._sets.get(attributes)
-        if known is None:
-            self._bytes += attributes.cost
-            known = self._sets[attributes] = attributes
-        self._of[source.identity] = known
-
-    def added_to(self, rows: Sequence[ManifestRow], store: ObjectStore) -> Iterable[ManifestRow]:
-        """Return the rows with the attributes of their sources."""
-        if not rows:
-            return rows
-        if not store.sees_tags(rows[0].source):
-            found = ((row, self._of.get(row.source.identity)) for row in rows)
-            return [row._replace(attributes=without_tags(one)) for row, one in found]
-        if not self._of:
-            return rows
-        return [row._replace(attributes=self._of.get(row.source.identity)) for row in rows]
-
-
-def without_tags(attributes: Attributes | None) -> Attributes:
-    """Return the attributes with unknown tags, for a role that may not read tags."""
-    return replace(attributes or Attributes(), tags=None)
 
 
 def require_not_encrypted(attributes: Attributes | None) -> None:

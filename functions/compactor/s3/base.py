@@ -62,8 +62,6 @@ class S3Base:
         self.requests = RequestCounter()
         self.traits = StoreTraits()
         self.encryptions = encryptions()
-        #: By bucket: whether this role may read object tags. Only buckets that were tried.
-        self.sees_tags_of: dict[str, bool] = {}
 
     @property
     def endpoint_url(self) -> str:
@@ -171,10 +169,12 @@ def _with_files_left(most: int) -> int:
 
 def parameters_of(attributes: Attributes) -> dict[str, Any]:
     """Return the attributes as botocore's request parameters."""
-    headers = attributes.headers
-    named = {"content-encoding": "ContentEncoding", "x-amz-tagging": "Tagging"}
-    found: dict[str, Any] = {named[one]: headers[one] for one in named if one in headers}
-    return found | ({"Metadata": dict(attributes.metadata)} if attributes.metadata else {})
+    parameters = {
+        "ContentEncoding": attributes.encoding,
+        "ContentType": attributes.content_type,
+        "Metadata": dict(attributes.metadata),
+    }
+    return {name: value for name, value in parameters.items() if value}
 
 
 def encoded_crc32(value: int) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
-from compactor.attributes import from_headers
+from compactor.attributes import Attributes, from_headers, of_type
 from compactor.errors import SourceChanged, TransientStoreError, UnreadableSource
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
@@ -34,8 +34,9 @@ _GET_SECONDS = 10.0
 _BYTES_PER_SECOND = 128 * 1024
 _PERMIT_SECONDS = 0.02
 _OK, _REFUSED = 200, 400
-# Headers with an object's attributes.
-_OF_OBJECT = (b"x-amz-meta-", b"x-amz-tagging-count", b"content-encoding")
+# Headers with more attributes of an object than its type.
+_OF_OBJECT = (b"x-amz-meta-", b"content-encoding")
+_TYPE = re.compile(rb"\r\ncontent-type:[ \t]*([^\r\n]*)", re.IGNORECASE)
 _PLAIN_ETAG = re.compile(r"[0-9A-Za-z-]+")
 
 Bodies = list[SourceBody]
@@ -277,10 +278,7 @@ def _body_of(source: SourceObject, answer: Received | Exception) -> SourceBody |
     if answer.status == _OK:
         if len(answer.body) != source.size or not is_listed(source, answer.etag):
             return None
-        head = answer.head.lower()
-        has_any = any(one in head for one in _OF_OBJECT)
-        attributes = from_headers(answer.headers.items()) if has_any else None
-        return SourceBody(source, answer.body, attributes=attributes)
+        return SourceBody(source, answer.body, attributes=_attributes_of(answer))
     # Refusals with an empty or compressed body are not interpreted here.
     if answer.status < _REFUSED or not answer.body or "content-encoding" in answer.headers:
         return None
@@ -288,3 +286,12 @@ def _body_of(source: SourceObject, answer: Received | Exception) -> SourceBody |
     if isinstance(error, SourceChanged | UnreadableSource):
         return SourceBody(source, error=error)
     raise error
+
+
+def _attributes_of(answer: Received) -> Attributes | None:
+    # Most objects have a type and nothing else, and few types occur.
+    head = answer.head.lower()
+    types = _TYPE.findall(answer.head)
+    if len(types) > 1 or any(one in head for one in _OF_OBJECT):
+        return from_headers(answer.headers.items())
+    return of_type(types[0].decode("latin-1").strip()) if types else None

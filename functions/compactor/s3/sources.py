@@ -1,19 +1,15 @@
-"""Reads sources and their tags. Each GET is pinned to the listed ETag."""
+"""Reads sources. Each GET is pinned to the listed ETag."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import msgspec
-
-from compactor.attributes import Attributes, from_headers, pairs_of
+from compactor.attributes import Attributes, from_headers
 from compactor.errors import (
     AlreadyExists,
     InvalidInput,
@@ -31,56 +27,7 @@ from compactor.s3.readahead import RunReader, Submit, pieces_ahead, read_ahead
 from compactor.s3.refused_reads import require_etag
 from compactor.s3.retries import NEVER
 from compactor.s3.translate import Again
-from compactor.sizes import GET_BYTES, MIB
-
-_TAG_REQUESTS = 64
-# Limits on the bodies held back until the first of them has its tags.
-_MOST_WAITING = 256
-_MOST_WAITING_BYTES = 16 * MIB
-
-_Waiting = SourceBody | Future[SourceBody]
-
-
-def with_tags(
-    bodies: Iterable[SourceBody], tagged: Callable[[SourceBody], SourceBody]
-) -> Iterator[SourceBody]:
-    """Yield the bodies in order, with tags added to those that have any.
-
-    Args:
-        bodies: bodies whose attributes show whether the source has tags.
-        tagged: fetches the tags of one source and returns its body with them. Runs in several
-            threads.
-    """
-    waiting: deque[tuple[_Waiting, int]] = deque()
-    waiting_bytes = 0
-    pool: ThreadPoolExecutor | None = None
-    try:
-        for body in bodies:
-            attributes = body.attributes
-            has_tags = attributes is not None and attributes.tags is None
-            if not has_tags and not waiting:
-                yield body
-                continue
-            if has_tags and pool is None:
-                pool = ThreadPoolExecutor(_TAG_REQUESTS, thread_name_prefix="tags")
-            size = len(body.content or b"")
-            one = pool.submit(tagged, body) if has_tags and pool is not None else body
-            waiting.append((one, size))
-            waiting_bytes += size
-            while len(waiting) > _MOST_WAITING or waiting_bytes > _MOST_WAITING_BYTES:
-                one, size = waiting.popleft()
-                waiting_bytes -= size
-                yield _now(one)
-        while waiting:
-            yield _now(waiting.popleft()[0])
-    finally:
-        if pool is not None:
-            pool.shutdown(cancel_futures=True)
-
-
-def _now(one: _Waiting) -> SourceBody:
-    return one.result() if isinstance(one, Future) else one
-
+from compactor.sizes import GET_BYTES
 
 RANGES_AHEAD = 3
 Found = TypeVar("Found")
@@ -140,7 +87,7 @@ class SourceReader:
     def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:
         """Yield bodies in the order of the sources; see the port."""
         stopped = threading.Event()
-        bodies: Iterator[SourceBody] = read_ahead(
+        bodies = read_ahead(
             sources,
             partial(self._fetch, stopped),
             threads=self._threads,
@@ -149,10 +96,9 @@ class SourceReader:
             stopped=stopped,
             quick=self._quick,
         )
-        if self._compares_etags:
+        for body in bodies:
             # Not in the reading threads: hundreds of them compete for the interpreter lock.
-            bodies = map(self._compared, bodies)
-        return with_tags(bodies, partial(self._with_tags, stopped))
+            yield self._compared(body) if self._compares_etags else body
 
     def _quick(self, otherwise: Submit) -> RunReader | None:
         """Return the libcurl reader for runs of whole sources; None without libcurl."""
@@ -267,23 +213,6 @@ class SourceReader:
             return _attributes_of(self._asked("HEAD", "head", source, request, stopped))
         except (InvalidInput, UnreadableSource):
             return None
-
-    def _with_tags(self, stopped: threading.Event, body: SourceBody) -> SourceBody:
-        source, attributes = body.source, body.attributes or Attributes()
-
-        def request(_: TimeIsUp) -> Any:
-            with about_source("get tags", source.bucket, source.key):
-                return self._store.client.get_object_tagging(Bucket=source.bucket, Key=source.key)
-
-        try:
-            with self._store.limiter.beside():
-                answer = self._asked("GET", "get tags", source, request, stopped)
-        except SourceChanged as error:
-            return SourceBody(source, error=error)
-        except UnreadableSource:
-            return body
-        tags = pairs_of({one["Key"]: one["Value"] for one in answer["TagSet"]})
-        return body._replace(attributes=msgspec.structs.replace(attributes, tags=tags))
 
     def _asked(
         self,

@@ -41,17 +41,8 @@ class Encryption(msgspec.Struct, frozen=True):
     key_arn: str = ""
 
     @property
-    def headers(self) -> dict[str, str]:
-        """The headers of a request, by lower-case name."""
-        named = {
-            "x-amz-server-side-encryption": self.algorithm,
-            "x-amz-server-side-encryption-aws-kms-key-id": self.key_arn,
-        }
-        return {name: value for name, value in named.items() if value}
-
-    @property
     def parameters(self) -> dict[str, str]:
-        """The same as botocore's request parameters."""
+        """The parameters of a request of botocore."""
         named = {"ServerSideEncryption": self.algorithm, "SSEKMSKeyId": self.key_arn}
         return {name: value for name, value in named.items() if value}
 
