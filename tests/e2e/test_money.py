@@ -70,7 +70,7 @@ def table_of(count: int) -> Sources:
 
 
 def large_among_small(count: int) -> Sources:
-    # S3 copies what is large enough, and the rest goes up in parts.
+    # Large sources take several GETs, and the output several parts.
     large = {f"logs/2026/11/01/z-{n}.json": lines(n, 200_000) for n in range(2)}
     return {**json_lines(count), **large}
 
