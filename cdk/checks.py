@@ -23,8 +23,8 @@ _RULES = Path(__file__).with_name("rules.guard")
 _DELETION = Path(__file__).with_name("deletion.guard")
 _STRICT = "@aws-cdk/core:validateAgainstDefaultRules"
 #: Objects of the state that clean-up may delete. A commit's name ends in its number and .json.gz,
-#: so these patterns match no commit, whatever a partition is called.
-OLD_STATE = ("runs/*", "partitions/*commits/*.checkpoint.json.gz")
+#: so this pattern matches no commit, whatever a partition is called.
+CHECKPOINTS = "partitions/*commits/*.checkpoint.json.gz"
 #: Measurements of tables, which are summarized and then deleted.
 TABLES_HISTORY = "tables/*/history/*.json"
 #: Which files of a Delta table may have the tag, by run; deleted once none has it.
@@ -58,7 +58,7 @@ def guard_rules(config: Config) -> dict[str, str]:
     allowed = ["no resource"]
     if config.deletes:
         allowed.append(f"/{config.run.source.root.prefix}*")
-        allowed += [f"/{config.run.state.prefix}{below}" for below in OLD_STATE]
+        allowed.append(f"/{config.run.state.prefix}{CHECKPOINTS}")
     if config.maintenance is not None:
         below = (TABLES_HISTORY, TABLES_SUPERSEDED)
         allowed += [f"/{config.run.state.prefix}{one}" for one in below]

@@ -8,7 +8,7 @@ from aws_cdk import Annotations, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cdk.checks import OLD_STATE
+from cdk.checks import CHECKPOINTS
 from cdk.config import Config
 from cdk.encryption import encryption_of_runs
 from cdk.function_set import FunctionSet
@@ -124,7 +124,7 @@ class Functions(FunctionSet):
         role = self.add("plan_clean_up", _PLAN_CLEAN_UP_MB)
         may_read(role, self._storage.state)
         may_write(role, self._storage.state, "runs/*/clean-up.json")
-        self._may_drop_old_state(role)
+        self._may_drop_checkpoints(role)
 
     def _add_clean_up(self) -> None:
         role = self.add("clean_up", _CLEAN_UP_MB, knows_table=self._table is not None)
@@ -163,17 +163,16 @@ class Functions(FunctionSet):
         may_see_owners(role, self._storage.source)
         may_look_around(role, self._storage)
         self._may_clean_up(role)
-        self._may_drop_old_state(role)
+        self._may_drop_checkpoints(role)
         self._may_switch(role)
 
     def _may_switch(self, role: iam.Role) -> None:
         if self._readers is not None:
             may_switch(role, self._readers)
 
-    def _may_drop_old_state(self, role: iam.Role) -> None:
+    def _may_drop_checkpoints(self, role: iam.Role) -> None:
         if self._config.deletes:
-            for below in OLD_STATE:
-                may_delete(role, self._storage.state, below)
+            may_delete(role, self._storage.state, CHECKPOINTS)
 
     def _may_clean_up(self, role: iam.Role) -> None:
         may_list_uploads(role, self._storage.destination)

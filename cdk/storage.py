@@ -14,7 +14,6 @@ from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
 from cdk.readers import DESTINATION, EXPIRE, SOURCE, TABLE
 from cdk.registry import Registry
 from compactor.layout import RUNS
-from compactor.limits import KEEP_RUNS_DAYS
 from compactor.settings.uris import S3Uri
 
 # IA and Glacier IR bill at least 128 KB per object: moving smaller ones costs more than it saves.
@@ -31,6 +30,8 @@ _CLASSES = {
 _KEYS = {DESTINATION: "Key", SOURCE: "SourceKey", TABLE: "TableKey"}
 #: Below the state: the logs of Spark jobs, and what Athena returned to maintenance.
 SPARK_LOGS, ATHENA_RESULTS = "spark-logs/", "athena-results/"
+# Longer than Step Functions allows a run to be redriven.
+_KEEP_RUNS_DAYS = 90
 # Leaves time to notice a mistake and undo it.
 _NONCURRENT_DAYS = 30
 
@@ -179,8 +180,7 @@ class Storage(Construct):
     def _expire_records(self, bucket: s3.Bucket) -> None:
         """Expire what runs leave below the state besides the log; no commit is stored there."""
         config = self._config
-        # Clean-up, if enabled, deletes whole runs before.
-        days = {"old-runs": (RUNS, KEEP_RUNS_DAYS)}
+        days = {"old-runs": (RUNS, _KEEP_RUNS_DAYS)}
         if config.run.spark_engine != "none":
             days["old-spark-logs"] = (SPARK_LOGS, config.log_retention_days)
         if config.maintenance is not None:

@@ -6,10 +6,6 @@ from dataclasses import dataclass
 
 from compactor.sizes import MIB
 
-#: Days until run files and replaced checkpoints are deleted: a quarter, because that is how far
-#: back reports are requested.
-KEEP_RUNS_DAYS = 90
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:

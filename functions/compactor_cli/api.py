@@ -380,8 +380,7 @@ def clean_up(
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     with heard_by(on_progress or _ignore):
         decisions = cleaning.decide()
-        wanted = any(one.due or one.orphans for one in decisions)
-        if not delete or not (wanted or cleaning.count_expired()):
+        if not delete or not any(one.due or one.orphans for one in decisions):
             return CleanUp(decisions, None)
         cleaning.ask_store()
         return CleanUp(decisions, cleaning.act(decisions))

@@ -17,7 +17,6 @@ from compactor.cleaning.clean_up_receipts import (
     CleanUpSums,
     add_sums,
 )
-from compactor.cleaning.expiry import expire, find_expired
 from compactor.clock import NoDeadline
 from compactor.errors import CompactorError
 from compactor.log.process_cache import SeenState
@@ -35,13 +34,11 @@ class Done(CleanUpSums):
     """The result of a clean-up, over all partitions.
 
     Attributes:
-        expired: expired state files that were deleted.
         refusals: the first sources that the store refused to delete, with its messages.
         unsafe: one line per commit whose output failed its check when deleting.
         failures: one line per partition whose clean-up failed.
     """
 
-    expired: int = 0
     refusals: list[str] = field(default_factory=list)
     unsafe: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -97,19 +94,6 @@ class Cleaning:
         with progress("checking outputs", entries) as bar, self._threads() as pool:
             return list(pool.map(lambda work: decide(self._run(work.path, bar.advance)), due))
 
-    def count_expired(self) -> int:
-        """Return how many state files have expired; read-only.
-
-        Raises:
-            InvalidInput: the state cannot be listed.
-            TransientStoreError: the store did not answer.
-        """
-        with progress("looking for expired state files"):
-            found = find_expired(
-                self._settings, self._store, self._clock.now(), run_id=self._run_id
-            )
-            return sum(len(batch) for batch in found)
-
     def ask_store(self) -> None:
         """Probe how sources can be deleted safely; on AWS, no request is made.
 
@@ -124,7 +108,7 @@ class Cleaning:
         self._store = self._store.with_traits(traits)
 
     def act(self, decisions: Sequence[Decision]) -> Done:
-        """Delete exactly the sources that were decided on, and expired state files.
+        """Delete exactly the sources that were decided on.
 
         Each output is checked again, and so are the listings around the sources.
         """
@@ -135,15 +119,7 @@ class Cleaning:
         with progress("deleting", commits) as bar, self._threads() as pool:
             for receipt in pool.map(lambda one: self._act(one, bar.advance), wanted):
                 done.add(receipt)
-        self._expire(done)
         return done
-
-    def _expire(self, done: Done) -> None:
-        now = self._clock.now()
-        found = expire(self._settings, self._store, now, NoDeadline(), run_id=self._run_id)
-        done.expired = found.objects
-        if found.fault:
-            done.warnings.append(f"expired state files were kept: {found.fault}")
 
     def _act(self, decision: Decision, advance: Callable[[], None]) -> CleanUpReceipt:
         receipt = CleanUpReceipt(decision.path, self._run_id)

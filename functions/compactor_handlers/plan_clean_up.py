@@ -1,4 +1,4 @@
-"""Lambda: list the partitions with commits past retention; delete expired files of the state."""
+"""Lambda: list the partitions with commits past retention; drop replaced checkpoints."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.cleaning.clean_up_list import each_due, write_due
-from compactor.cleaning.expiry import expire
+from compactor.cleaning.clean_up_list import (
+    drop_replaced_checkpoints,
+    each_due,
+    write_due,
+)
 from compactor.clock import SystemClock
+from compactor.errors import CompactorError
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.settings import CleanUpMode, Settings
-from compactor_handlers.runtime import WorkingTime, report_expiry, store_for, trusted_store
+from compactor_handlers.runtime import WorkingTime, store_for, trusted_store
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -30,8 +34,13 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     logger.info("planned clean-up", partitions=written.partitions)
     if settings.clean_up is CleanUpMode.DELETE:
         store = trusted_store(settings, context)
-        deadline = WorkingTime(context, settings)
-        report_expiry(expire(settings, store, now, deadline, run_id=event["run_id"]))
+        try:
+            dropped = drop_replaced_checkpoints(
+                settings, store, now, WorkingTime(context, settings)
+            )
+            logger.info("dropped replaced checkpoints", objects=dropped)
+        except CompactorError:
+            logger.exception("replaced checkpoints stay until the next run")
     return {
         "run_id": event["run_id"],
         "settings": event["settings"],

@@ -15,7 +15,6 @@ from compactor.settings.settings import Settings
 
 if TYPE_CHECKING:
     from compactor.cleaning.clean_up_receipts import CleanUpReceipt
-    from compactor.cleaning.expiry import Expiry
     from compactor.readers.outcome import Outcomes
     from compactor.registry.pending_listing import Marked
     from compactor.runs.partition_receipts import Counts
@@ -129,11 +128,3 @@ def report_readers(shown: Outcomes | None) -> None:
         counts = {"SwitchedPartitions": shown.switched, "UnshownPartitions": shown.faults}
         for name, count in counts.items():
             metrics.add_metric(name=name, unit=MetricUnit.Count, value=count)
-
-
-def report_expiry(expiry: Expiry) -> None:
-    """Add the number of expired state files that were deleted, and log why others were kept."""
-    metrics.add_metric(name="ExpiredStateObjects", unit=MetricUnit.Count, value=expiry.objects)
-    if expiry.fault:
-        logger.warning("old files of the state stay until the next run", reason=expiry.fault)
-    logger.info("dropped old files of the state", objects=expiry.objects)

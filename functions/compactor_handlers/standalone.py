@@ -16,7 +16,6 @@ import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout
-from compactor.cleaning.expiry import Expiry
 from compactor.clock import SystemClock, instant
 from compactor.discovery.discover import Discovery, WorkItem
 from compactor.discovery.resume import Part
@@ -32,7 +31,6 @@ from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (
     add_partition_metrics,
     report_clean_up,
-    report_expiry,
     report_readers,
     store_for,
 )
@@ -173,9 +171,6 @@ class _Teller(Observer):
 
     def planned_clean_up(self, partitions: int) -> None:
         metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=partitions)
-
-    def expired(self, expiry: Expiry) -> None:
-        report_expiry(expiry)
 
     def clean_up_not_planned(self, error: Exception) -> None:
         logger.exception("clean-up was not planned")

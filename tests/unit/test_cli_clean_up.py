@@ -293,29 +293,3 @@ def test_without_any_state_there_is_nothing_to_do(
     assert capsys.readouterr().out.startswith(
         "nothing to delete: there is no state of a run at s3://lake/_compactor/compacted/"
     )
-
-
-def old_files(world: World) -> None:
-    """Of a run four months ago."""
-    body = b'{"version": 1, "unpartitioned": {}}'
-    key = "_compactor/compacted/runs/long-ago/discovery.json"
-    world.store.seed("lake", key, body, last_modified=world.clock.time - 120 * DAY)
-
-
-def test_old_files_of_the_state_are_counted_and_dropped_on_request(
-    world: World, command: Command
-) -> None:
-    world.clean_up()
-    assert command("--yes")[1].count("expired") == 0
-    old_files(world)
-    runs = "_compactor/compacted/runs/long-ago/"
-
-    code, out, _ = command("--dry-run")
-    assert (code, "1 expired state file: of runs" in out) == (0, True)
-    assert world.store.contents("lake", runs)
-    code, out, _ = command("--dry-run", "--json")
-    assert json.loads(out)["totals"]["expired"] == 1
-
-    code, out, _ = command("--yes")
-    assert (code, "deleted 1 expired state file" in out) == (0, True)
-    assert not world.store.contents("lake", runs)

@@ -7,14 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from compactor import layout
+from compactor.cleaning.decide import earlier_clock, retention_seconds
 from compactor.discovery.work_items import blaming, elements_of
 from compactor.errors import InvalidInput
 from compactor.log.identity import refuse_states_around
-from compactor.log.log_reader import StoredLog, each_log
-from compactor.ports import ObjectStore
+from compactor.log.log_reader import StoredLog, each_log, replaced_checkpoints
+from compactor.ports import Deadline, ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 
 _DAY_SECONDS = 86_400
+# Longer than any reader holds a listing of a log.
+_KEEP_CHECKPOINTS_DAYS = 90
+# Enough for one request that deletes a thousand objects.
+_RESERVE_SECONDS = 60.0
 
 
 class DueWork(NamedTuple):
@@ -48,11 +53,6 @@ class DueList(NamedTuple):
     bucket: str
     key: str
     partitions: int
-
-
-def retention_seconds(settings: Settings) -> float:
-    """Return the minimum time that sources outlive their commit."""
-    return settings.retention_days * _DAY_SECONDS
 
 
 def find_due(settings: Settings, store: ObjectStore, now: float) -> tuple[DueWork, ...]:
@@ -125,3 +125,36 @@ def read_due(body: bytes) -> tuple[DueWork, ...]:
 def _past(log: StoredLog, settings: Settings, now: float) -> list[int]:
     kept = retention_seconds(settings)
     return [sequence for sequence in log.uncleaned if now - log.kept_since(sequence) >= kept]
+
+
+def drop_replaced_checkpoints(
+    settings: Settings, store: ObjectStore, now: float, deadline: Deadline
+) -> int:
+    """Delete checkpoints that a newer one replaced long ago, as far as the deadline allows.
+
+    Safe to repeat, and to run concurrently: nobody reads a checkpoint that was replaced.
+
+    Args:
+        settings: name the state.
+        store: the store that holds it, with a transport that is safe for deletes.
+        now: UNIX seconds by our clock.
+        deadline: of this call.
+
+    Returns:
+        The number of deleted checkpoints.
+
+    Raises:
+        InvalidInput: the state cannot be listed, or contains another one.
+        TransientStoreError: the store did not answer.
+    """
+    # Without an identity this may not be a state at all. The response also has S3's time.
+    head = store.head(*layout.identity_key(settings))
+    if head is None:
+        return 0
+    before = earlier_clock(head, now) - _KEEP_CHECKPOINTS_DAYS * _DAY_SECONDS
+    dropped = 0
+    for batch in replaced_checkpoints(settings.state, store, before):
+        if deadline.remaining_seconds() < _RESERVE_SECONDS:
+            break
+        dropped += len(batch) - len(store.delete_sources(batch).refused) if batch else 0
+    return dropped

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import floor
 
-from compactor.cleaning.clean_up_list import retention_seconds
 from compactor.cleaning.clean_up_records import CleanUpRecord, check_record
 from compactor.formats import spec_of
 from compactor.log.completeness import require_unbroken
@@ -22,6 +21,7 @@ from compactor.settings.settings import CleanUpMode, Settings
 from compactor.settings.uris import SourceLocation
 from compactor.settings.windows import matches
 
+_DAY_SECONDS = 86_400
 # Part of every key that CloudTrail writes.
 _CLOUDTRAIL = "/CloudTrail/"
 
@@ -134,6 +134,11 @@ def may_be_due(entry: Entry, settings: Settings, now: float) -> bool:
     """Return True if clean-up is on and retention has passed by our own clock."""
     wanted = settings.clean_up is CleanUpMode.DELETE
     return wanted and has_passed(entry.kept_since, settings, now)
+
+
+def retention_seconds(settings: Settings) -> float:
+    """Return the minimum time that sources outlive their commit."""
+    return settings.retention_days * _DAY_SECONDS
 
 
 def earlier_clock(head: ObjectHead, now: float) -> float:

@@ -22,12 +22,16 @@ import msgspec
 from compactor import layout
 from compactor.catalogs.opening import open_catalog
 from compactor.cleaning import clean_up_receipts
-from compactor.cleaning.clean_up_list import find_due, read_due, write_due
-from compactor.cleaning.expiry import expire
+from compactor.cleaning.clean_up_list import (
+    drop_replaced_checkpoints,
+    find_due,
+    read_due,
+    write_due,
+)
 from compactor.decoding import decoder
 from compactor.discovery.resume import Part
 from compactor.discovery.work_items import ITEMS_NAME, WorkItem
-from compactor.errors import ObjectMissing
+from compactor.errors import CompactorError, ObjectMissing
 from compactor.layout import partition_at
 from compactor.orchestration.discovery_step import Begun, begin
 from compactor.orchestration.messages import DONE, FAILED, MORE, Answer, Order, Task
@@ -267,14 +271,14 @@ class _Whole:
             if answer.status == MORE:
                 self._left.append(order.path)
         if not self._left:
-            self._expire()
+            self._drop_replaced_checkpoints()
         return ""
 
-    def _expire(self) -> None:
-        given = self._given
-        now, store = given.clock.now(), self._begun.store
-        found = expire(given.settings, store, now, given.deadline, run_id=given.run_id)
-        given.observer.expired(found)
+    def _drop_replaced_checkpoints(self) -> None:
+        given, store = self._given, self._begun.store
+        # What stays does no harm, and the next run drops it.
+        with suppress(CompactorError):
+            drop_replaced_checkpoints(given.settings, store, given.clock.now(), given.deadline)
 
     def _due(self) -> Sequence[str]:
         """Return the partitions to clean up, as found by this run's first call that planned it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from compactor.cleaning.expiry import Expiry
 from compactor.discovery.discover import Discovery
 from compactor.discovery.resume import Part
 from compactor.orchestration.messages import Answer, Order
@@ -78,9 +77,6 @@ class Observer:
 
     def planned_clean_up(self, partitions: int) -> None:
         """Clean-up found this many partitions with commits past retention."""
-
-    def expired(self, expiry: Expiry) -> None:
-        """Old files of the state were deleted."""
 
     def clean_up_not_planned(self, error: Exception) -> None:
         """Clean-up failed before its first partition; called from the exception handler."""

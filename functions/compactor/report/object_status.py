@@ -9,8 +9,8 @@ import msgspec
 
 from compactor.cleaning import output_proof
 from compactor.cleaning.clean_partition import CleanUpRun, decide
-from compactor.cleaning.clean_up_list import retention_seconds
 from compactor.cleaning.clean_up_records import read_record
+from compactor.cleaning.decide import retention_seconds
 from compactor.clock import NoDeadline, instant
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.entries import Commit, Output

@@ -11,7 +11,6 @@ from typing import Any
 from compactor.cleaning.clean_partition import Decision
 from compactor.clock import SystemClock, new_run_id
 from compactor.errors import InvalidInput
-from compactor.limits import KEEP_RUNS_DAYS
 from compactor.ports import ObjectStore
 from compactor.report.reasons import first_of
 from compactor.settings.settings import Settings
@@ -52,28 +51,25 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args.endpoint_url, settings.state.bucket)
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     decisions = cleaning.decide()
-    expired = cleaning.count_expired()
     if not args.json:
         _show(decisions, settings, store)
-        _show_expired(expired)
     done = None
-    if not args.dry_run and (expired or any(one.due or one.orphans for one in decisions)):
-        if not is_agreed(args, _question(decisions, expired)):
+    if not args.dry_run and any(one.due or one.orphans for one in decisions):
+        if not is_agreed(args, _question(decisions)):
             raise Failure("nothing was deleted")
         cleaning.ask_store()
         done = cleaning.act(decisions)
     if args.json:
-        print(json.dumps(_document(decisions, expired, done), indent=2))
+        print(json.dumps(_document(decisions, done), indent=2))
     elif done is not None:
         _show_done(done, {line for one in decisions for line in one.warnings})
     _end(decisions, done)
     return 0
 
 
-def _question(decisions: Sequence[Decision], expired: int) -> str:
+def _question(decisions: Sequence[Decision]) -> str:
     sources = sum(due.sources for one in decisions for due in one.due)
-    old = f" and {plural(expired, 'expired state file')}" if expired else ""
-    return f"delete {plural(sources, 'source')}{old} permanently?"
+    return f"delete {plural(sources, 'source')} permanently?"
 
 
 def _show(decisions: Sequence[Decision], settings: Settings, store: ObjectStore) -> None:
@@ -117,14 +113,6 @@ def _show_due(decisions: Sequence[Decision], settings: Settings) -> None:
         print_line(f"elsewhere: commits whose sources are not below {settings.s3_source_uri}")
 
 
-def _show_expired(expired: int) -> None:
-    if expired:
-        print_line(
-            f"{plural(expired, 'expired state file')}: of runs that ended more than"
-            f" {KEEP_RUNS_DAYS} days ago, and replaced checkpoints"
-        )
-
-
 def _figures(decisions: Iterable[Decision]) -> tuple[str, ...]:
     chosen = list(decisions)
     due = [due for one in chosen for due in one.due if due.sources]
@@ -148,7 +136,6 @@ def _show_done(done: Done, known: Container[str]) -> None:
         f" {plural(done.commits, 'commit')}; kept {done.changed:,} that changed since and"
         f" {done.refused:,} that the store refused to delete;"
         f" aborted {plural(done.uploads_aborted, 'upload')}"
-        + (f"; deleted {plural(done.expired, 'expired state file')}" if done.expired else "")
     )
 
 
@@ -171,7 +158,7 @@ def _warnings(decisions: Sequence[Decision]) -> list[str]:
     return [f"{line} ({first_of(paths)})" for line, paths in found.items()]
 
 
-def _document(decisions: Sequence[Decision], expired: int, done: Done | None) -> dict[str, Any]:
+def _document(decisions: Sequence[Decision], done: Done | None) -> dict[str, Any]:
     due = [due for one in decisions for due in one.due if due.sources]
     return {
         "totals": {
@@ -181,7 +168,6 @@ def _document(decisions: Sequence[Decision], expired: int, done: Done | None) ->
             "bytes": sum(one.bytes for one in due),
             "unsafe": len(_faults(decisions)),
             "uploads": sum(one.orphans for one in decisions),
-            "expired": expired,
         },
         "partitions": [asdict(one) for one in decisions],
         "done": None if done is None else done.to_dict(),
