@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from aws_cdk import Annotations, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -14,7 +12,6 @@ from cdk.encryption import encryption_of_runs
 from cdk.function_set import FunctionSet
 from cdk.grants import (
     Role,
-    allow,
     may_abort_uploads,
     may_delete,
     may_list,
@@ -86,12 +83,8 @@ class Functions(FunctionSet):
         role = self.add("discover", _DISCOVER_MB, knows_table=self._table is not None)
         engine = self._config.run.spark_engine
         self.by_name["discover"].add_environment("COMPACTOR_SPARK", engine)
-        reserved = self._config.worker_reserved_concurrency is not None
-        workers = {"memory_mb": self._config.worker_memory_mb, "reserved": reserved}
-        self.by_name["discover"].add_environment("COMPACTOR_WORKERS", json.dumps(workers))
-        if not reserved:
-            # The account's concurrency limit, which the workers share.
-            allow(role, ["lambda:GetAccountSettings"], ["*"])
+        memory_mb = str(self._config.worker_memory_mb)
+        self.by_name["discover"].add_environment("COMPACTOR_WORKER_MB", memory_mb)
         may_list(role, self._storage.source)
         # Columns are inferred from a sample of the sources.
         may_read(role, self._storage.source)

@@ -9,10 +9,8 @@ from typing import Any, Protocol
 
 from aws_lambda_powertools import Logger, Metrics
 
-from compactor.aws.state_bucket import require_state_nearby
 from compactor.process import memory as worker_process
 from compactor.s3.store import S3Store, make_client
-from compactor.settings.uris import S3Uri
 
 SERVICE = "s3-compactor"
 NAMESPACE = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", SERVICE)
@@ -27,11 +25,6 @@ worker_process.tune()
 
 class LambdaContext(Protocol):
     """The part of Lambda's context object that the functions use."""
-
-    @property
-    def invoked_function_arn(self) -> str:
-        """ARN of the function."""
-        ...
 
     def get_remaining_time_in_millis(self) -> int:
         """Return the milliseconds until Lambda stops the function."""
@@ -49,26 +42,9 @@ class LambdaDeadline:
         return self._context.get_remaining_time_in_millis() / 1000
 
 
-def _in_lambda() -> bool:
-    return "AWS_LAMBDA_FUNCTION_NAME" in os.environ
-
-
-def require_usable_state(state: S3Uri, store: S3Store, context: LambdaContext) -> None:
-    """Check that the state machine of this function can use the state's bucket.
-
-    Elsewhere than in Lambda there is no such state machine, and any bucket will do.
-
-    Raises:
-        InvalidInput: the bucket is in another region or account.
-    """
-    if _in_lambda():
-        account = context.invoked_function_arn.split(":")[4]
-        require_state_nearby(state, store.client, os.environ["AWS_REGION"], account)
-
-
 def traced(handler: Handler) -> Handler:
     """Trace a handler with X-Ray in Lambda; elsewhere return it without importing the tracer."""
-    if not _in_lambda():
+    if "AWS_LAMBDA_FUNCTION_NAME" not in os.environ:
         return handler
     from aws_lambda_powertools import Tracer  # noqa: PLC0415 - takes 0.2 s to import
 

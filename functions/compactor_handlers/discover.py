@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.aws.account import concurrency_of_account
 from compactor.catalogs.opening import open_catalog
 from compactor.clock import SystemClock
 from compactor.discovery.fleet import Fleet, processors_of
@@ -19,7 +17,6 @@ from compactor.invocation import (
     LambdaContext,
     logger,
     metrics,
-    require_usable_state,
     traced,
 )
 from compactor.orchestration.discovery_step import Begun, begin
@@ -30,23 +27,14 @@ from compactor_handlers.runtime import WorkingTime, store_for
 
 # Default of spark_engine in this deployment.
 SPARK_HERE = "COMPACTOR_SPARK"
-# A JSON object on the compaction function: memory_mb, and reserved, true if it has reserved
-# concurrency.
-WORKERS_HERE = "COMPACTOR_WORKERS"
+# Memory of the compaction function, in MB.
+WORKER_MB_HERE = "COMPACTOR_WORKER_MB"
 
 
 def _with_spark_here(given: object) -> object:
     if not isinstance(given, Mapping) or SPARK_HERE not in os.environ:
         return given
     return {"spark_engine": os.environ[SPARK_HERE], **given}
-
-
-def _fleet() -> Fleet:
-    workers = json.loads(os.environ.get(WORKERS_HERE, "{}"))
-    if not workers:
-        return Fleet()
-    concurrent = None if workers["reserved"] else concurrency_of_account()
-    return Fleet(processors_of(workers["memory_mb"]), concurrent)
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -63,13 +51,14 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 
     Raises:
         InvalidInput: the run's input is invalid, its table cannot hold the output that would be
-            compacted for it, or the state machine cannot use the state; the state machine ends.
+            compacted for it; the state machine ends.
         IntegrityError: the table contradicts its log.
     """
     settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings, context)
-    require_usable_state(settings.state, store, context)
-    fleet, now = _fleet(), SystemClock().now()
+    memory_mb = os.environ.get(WORKER_MB_HERE)
+    fleet = Fleet(processors_of(int(memory_mb))) if memory_mb else Fleet()
+    now = SystemClock().now()
     deadline = WorkingTime(context, settings)
     if settings.table is not None:
         check_table(settings, store, open_catalog(settings, store))
@@ -108,7 +97,7 @@ def _begun(begun: Begun[S3Store], settings: Settings, fleet: Fleet, event: Event
         "oversized": {"bucket": lists.bucket, "key": lists.oversized_key},
         "oversized_count": lists.oversized_count,
         "run_uri": lists.run_uri,
-        "max_concurrency": fleet.concurrency(settings),
+        "max_concurrency": settings.max_concurrency,
         "batch_partitions": fleet.batch_partitions(lists.item_count, lists.largest, settings),
         "results": {
             "bucket": lists.bucket,

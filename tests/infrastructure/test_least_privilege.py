@@ -28,7 +28,6 @@ _ON_ANYTHING: Mapping[str, str] = {
     "logs:PutResourcePolicy": "policies of CloudWatch Logs know no resources",
     "logs:DescribeResourcePolicies": "policies of CloudWatch Logs know no resources",
     "logs:DescribeLogGroups": "log deliveries ask for all groups",
-    "lambda:GetAccountSettings": "it is about the account",
     "lakeformation:GetDataAccess": "Lake Formation knows no resources",
     "ec2:DescribeNetworkInterfaces": "EC2 describes without resources",
     "ec2:DescribeSubnets": "EC2 describes without resources",

@@ -56,7 +56,6 @@ def test_the_page_cites_models_for_what_is_in_them(repo_root: Path) -> None:
         ("s3", "DeleteObjects", "up to 1,000 keys"),
         ("emr", "AddJobFlowSteps", "maximum of 256 steps"),
         ("stepfunctions", "RedriveExecution", "less than 24,999"),
-        ("lambda", "GetAccountSettings", "limits"),
     ],
 )
 def test_the_models_say_what_the_page_says_of_them(service: str, operation: str, said: str) -> None:

@@ -46,9 +46,7 @@ _ENVIRONMENT = {
     "POWERTOOLS_METRICS_DISABLED": "true",
     "POWERTOOLS_TRACE_DISABLED": "true",
     "COMPACTOR_SPARK": "emr",
-    "COMPACTOR_WORKERS": json.dumps(
-        {"memory_mb": FUNCTIONS["compact_partition"].memory_mb, "reserved": True}
-    ),
+    "COMPACTOR_WORKER_MB": str(FUNCTIONS["compact_partition"].memory_mb),
 }
 
 

@@ -54,9 +54,3 @@ def test_no_batch_of_several_takes_more_than_two_minutes_by_the_measured_speeds(
     count = Fleet().batch_partitions(100_000, largest, settings)
     for speed in speeds_of(settings):
         assert count == 1 or count * speed.seconds(largest.objects, largest.bytes) < 120
-
-
-def test_where_the_account_runs_few_functions_batches_are_for_these() -> None:
-    settings = Settings.from_input({**_PLACES, "max_concurrency": 1_000})
-    assert Fleet().batch_partitions(1_000, Largest(1, 1), settings) == 1
-    assert Fleet(concurrent=50).batch_partitions(1_000, Largest(1, 1), settings) == 20

@@ -183,40 +183,9 @@ def test_discovery_counts_the_memory_that_the_workers_are_deployed_with(
         place.put(f"logs/a/{number}.json.gz", b"x" * 5_000_000)
     # 20 MB of gzip take 1.3 seconds on two processors.
     assert place.discover(lambda_max_seconds=2)["item_count"] == 1
-    monkeypatch.setenv("COMPACTOR_WORKERS", '{"memory_mb": 884, "reserved": true}')
+    monkeypatch.setenv("COMPACTOR_WORKER_MB", "884")
     found = place.discover(lambda_max_seconds=2)
     assert (found["item_count"], found["oversized_count"]) == (0, 1)
-
-
-_DISCOVERY = "_compactor/compacted/runs/run-1/discovery.json"
-
-
-def _account(monkeypatch: pytest.MonkeyPatch, at_once: int | None) -> None:
-    monkeypatch.setenv("COMPACTOR_WORKERS", '{"memory_mb": 3008, "reserved": false}')
-    monkeypatch.setattr(discover, "concurrency_of_account", lambda: at_once)
-
-
-def test_no_more_partitions_are_begun_than_the_account_runs_functions_and_the_report_says_so(
-    logs: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _account(monkeypatch, 10)
-    found = logs.discover(max_concurrency=100)
-    assert found["max_concurrency"] == 10
-    (body,) = logs.contents(logs.lake, _DISCOVERY).values()
-    (line,) = [one for one in json.loads(body)["warnings"] if "Lambda" in one]
-    assert "runs 10 Lambda functions concurrently" in line
-    assert "not 100 (max_concurrency)" in line
-    assert '"Concurrent executions" of AWS Lambda' in line
-
-
-@pytest.mark.parametrize("at_once", [100, 1_000, None])
-def test_an_account_that_allows_enough_or_says_nothing_changes_nothing(
-    logs: Place, monkeypatch: pytest.MonkeyPatch, at_once: int | None
-) -> None:
-    _account(monkeypatch, at_once)
-    assert logs.discover(max_concurrency=100)["max_concurrency"] == 100
-    (body,) = logs.contents(logs.lake, _DISCOVERY).values()
-    assert [one for one in json.loads(body)["warnings"] if "Lambda" in one] == []
 
 
 def test_discover_without_objects_has_no_work(place: Place) -> None:

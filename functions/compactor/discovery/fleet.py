@@ -31,19 +31,9 @@ class Fleet(msgspec.Struct, frozen=True):
 
     Attributes:
         processors: processors of one worker.
-        concurrent: workers that the account can run concurrently; None if unknown.
     """
 
     processors: float = MEASURED_PROCESSORS
-    concurrent: int | None = None
-
-    def concurrency(self, settings: Settings) -> int:
-        """Return the number of concurrent partitions: ``max_concurrency``, limited by the account.
-
-        A worker started beyond the account's limit would only wait, and finally fail.
-        """
-        wanted = settings.max_concurrency
-        return wanted if self.concurrent is None else min(wanted, self.concurrent)
 
     def batch_partitions(self, count: int, largest: Largest, settings: Settings) -> int:
         """Return the number of partitions per child execution, processed sequentially; at least 1.
@@ -62,17 +52,5 @@ class Fleet(msgspec.Struct, frozen=True):
             for speed in speeds_of(settings)
         )
         fits = int(_BATCH_SECONDS / (max(slowest) + PARTITION_SECONDS))
-        each = count // self.concurrency(settings)
+        each = count // settings.max_concurrency
         return max(1, min(fits, each, _MOST_OF_A_BATCH))
-
-    def warnings(self, settings: Settings) -> tuple[str, ...]:
-        """Return warnings about the workers for the run's report, one line each."""
-        if self.concurrency(settings) == settings.max_concurrency:
-            return ()
-        line = (
-            f"the account runs {self.concurrent:,} Lambda functions concurrently, all of them"
-            f" together, so that not {settings.max_concurrency:,} (max_concurrency) but at most"
-            f" {self.concurrent:,} partitions were compacted concurrently: for more, ask for a"
-            ' higher quota "Concurrent executions" of AWS Lambda'
-        )
-        return (line,)

@@ -110,7 +110,6 @@ def begin(
         return found
     if isinstance(found, Discovery):
         found = with_rejected(found, settings, store)
-    warnings = (*warnings, *fleet.warnings(settings))
     asked = Counter(store.requests.snapshot()) - asked_before
     # The lists written next: two of work items, unless they exist already, and two others.
     asked["PUT"] += 2 if isinstance(found, Joined) else 4

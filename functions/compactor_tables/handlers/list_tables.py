@@ -11,7 +11,6 @@ from compactor.invocation import (
     LambdaContext,
     logger,
     metrics,
-    require_usable_state,
     traced,
 )
 from compactor_tables.aws.glue_catalog import GlueCatalog
@@ -28,13 +27,11 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", **request}``; return the locations of the list and the request.
 
     Raises:
-        InvalidInput: the request is invalid, or the state machine cannot use the state; the state
-            machine ends.
+        InvalidInput: the request is invalid; the state machine ends.
     """
     given = {name: value for name, value in event.items() if name != "run_id"}
     request = read_request(given)
     store = table_store(context)
-    require_usable_state(request.state, store, context)
     found = find_tables(request, store, GlueCatalog())
     for name in found.unnamed:
         logger.warning("no address can name this table", table=name)

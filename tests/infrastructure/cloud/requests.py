@@ -38,8 +38,6 @@ def calls_of(request: Request, keys: Mapping[str, str]) -> list[Call]:
     Raises:
         UnknownRequest: not a request that is known here.
     """
-    if request.service == "lambda" and request.path.rstrip("/").endswith("/account-settings"):
-        return [Call("lambda:GetAccountSettings", "*")]
     if request.service == "sts":
         # "No permissions are required to perform this operation" (GetCallerIdentity).
         return []
