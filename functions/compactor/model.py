@@ -82,6 +82,7 @@ class QuarantineReason(StrEnum):
     OPEN_QUOTE = "open_quote"
     MALFORMED = "malformed_document"
     TOO_LARGE = "document_too_large"
+    UNSUPPORTED_TYPE = "unsupported_type"
     ARCHIVED = "archived_access_tier"
     ACCESS_DENIED = "access_denied"
     ENCRYPTED = "encrypted"

@@ -10,8 +10,7 @@ from typing import Any
 from xml.parsers import expat
 
 from compactor.encoding.codecs import decompress_stream, decompress_whole, detect_compression
-from compactor.encoding.parquet_footer import read_footer
-from compactor.encoding.parquet_schema import NoHiveType, hive_columns
+from compactor.encoding.parquet_file import column_chunks, open_parquet
 from compactor.errors import IntegrityError, InvalidInput, UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed
@@ -20,6 +19,8 @@ from compactor.log.log import CommitLog
 from compactor.log.slice_facts import facts_of, restore_slice
 from compactor.model import Compression, Format
 from compactor.outputs.verify import check_commit
+from compactor.readers.parquet_columns import NoHiveType, hive_columns
+from compactor.rows.parquet_types import columns_of
 from compactor.s3.list_parser import page_of
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri, parse_source
@@ -104,8 +105,12 @@ def _check_framed(framed: Framed, body: bytes) -> None:
 def footer(data: bytes) -> None:
     """A Parquet footer and its columns are read, or its object is not readable."""
     try:
-        found = read_footer(lambda start, length: data[start : start + length], len(data))
-        hive_columns(found.schema)
+        file = open_parquet(lambda start, length: data[start : start + length], len(data))
+        columns_of(file)
+        for number in range(file.num_row_groups):
+            for chunk in column_chunks(file, number):
+                assert chunk.compression
+        hive_columns(file.schema_arrow)
     except (UnreadableSource, NoHiveType):
         return
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactor.encoding.parquet_footer import footer_bytes, parse_footer
+from compactor.encoding.parquet_file import open_parquet
 from compactor.errors import UnreadableSource
 from compactor.model import QuarantineReason
 
@@ -23,21 +23,33 @@ TRAPS = {
 }
 
 
+def refusal(footer: bytes) -> QuarantineReason:
+    body = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(UnreadableSource) as refused:
+        open_parquet(lambda start, length: body[start : start + length], len(body))
+    return QuarantineReason(refused.value.reason)
+
+
 @pytest.mark.parametrize("footer", TRAPS.values(), ids=TRAPS)
 def test_a_footer_that_goes_on_without_end_or_makes_no_sense_is_refused(footer: bytes) -> None:
-    with pytest.raises(UnreadableSource) as refused:
-        parse_footer(footer)
-    assert refused.value.reason is QuarantineReason.CORRUPT
+    assert refusal(footer) is QuarantineReason.CORRUPT
 
 
-def test_a_million_empty_row_groups_are_counted_and_not_kept() -> None:
-    footer = b"\x29\x1c\x00\x16\x02\x19" + LONG + bytes(MIB) + b"\x00"
-    found = parse_footer(footer)
-    assert (found.rows, found.row_groups, found.codec) == (1, MIB, "none")
+def test_a_million_empty_row_groups_are_refused() -> None:
+    assert refusal(b"\x29\x1c\x00\x16\x02\x19" + LONG + bytes(MIB) + b"\x00") is (
+        QuarantineReason.CORRUPT
+    )
 
 
 def test_a_footer_of_more_than_64_mib_is_not_even_read() -> None:
     trailer = (64 * MIB + 1).to_bytes(4, "little") + b"PAR1"
+    asked: list[int] = []
+
+    def read_range(start: int, length: int) -> bytes:
+        asked.append(length)
+        return bytes(length - len(trailer)) + trailer
+
     with pytest.raises(UnreadableSource) as refused:
-        footer_bytes(trailer, 1 << 40)
+        open_parquet(read_range, 1 << 40)
     assert refused.value.reason is QuarantineReason.TOO_LARGE
+    assert asked == [64 << 10]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import tempfile
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -18,7 +19,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.parquet import encryption
 
-from compactor.encoding.parquet_footer import read_footer
 from compactor.errors import IntegrityError, InvalidInput, SourceChanged
 from compactor.log.entries import Commit
 from compactor.outputs.restore import Wanted, find, restore
@@ -67,6 +67,16 @@ def refusal(world: RowWorld) -> str:
     assert not world.uploads()
     assert "\n" not in str(refused.value)
     return str(refused.value)
+
+
+class Celsius(pa.ExtensionType):
+    """A type that only its writer knows: it is not registered."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.float64(), "example.celsius")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
 
 
 def local(moment: datetime) -> datetime:
@@ -231,7 +241,6 @@ SECOND = local(MOMENT)
         (pa.array([-1_999], pa.timestamp("ns")), {"use_deprecated_int96_timestamps": True},
          "timestamp", [datetime(1970, 1, 1, tzinfo=UTC) - timedelta(microseconds=2)]),
         (pa.array([MOMENT], pa.timestamp("ms", tz="Asia/Tokyo")), {}, "timestamp", [MOMENT]),
-        (pa.array([5], pa.duration("us")), {}, "bigint", [5]),
         (pa.array(["a", "b", "a"]).dictionary_encode(), {}, "string", ["a", "b", "a"]),
         (pa.array([7, 7]).dictionary_encode(), {}, "bigint", [7, 7]),
         (pa.array(["a"], pa.large_string()), {}, "string", ["a"]),
@@ -262,8 +271,13 @@ def test_a_type_is_read_as_by_spark_whatever_arrow_notes_about_it(
 
 
 @pytest.mark.parametrize(
-    ("array", "found"),
+    ("array", "reason"),
     [
+        (pa.array([5], pa.duration("us")), "column c is INT64 (ARROW:SCHEMA duration[us])"),
+        (pa.array([[5]], pa.list_(pa.duration("ms"))),
+         "column c.list.element is INT64 (ARROW:SCHEMA duration[ms])"),
+        (pa.ExtensionArray.from_storage(Celsius(), pa.array([1.5])),
+         "column c is of the Arrow extension type example.celsius"),
         (pa.array([1], pa.timestamp("ns")), "column c is INT64 (TIMESTAMP(timeUnit=nanoseconds))"),
         (pa.array([1], pa.time32("ms")), "column c is INT32 (TIME(timeUnit=milliseconds))"),
         (pa.array([1.5], pa.float16()), "column c is FIXED_LEN_BYTE_ARRAY (FLOAT16)"),
@@ -273,24 +287,106 @@ def test_a_type_is_read_as_by_spark_whatever_arrow_notes_about_it(
          "column c.list.element.x is INT64 (TIME(timeUnit=microseconds))"),
     ],
 )  # fmt: skip
-def test_a_type_that_outputs_lack_is_refused_with_its_source(
-    world: RowWorld, array: Any, found: str
+def test_a_type_that_outputs_lack_leaves_its_source_alone(
+    world: RowWorld, array: Any, reason: str
 ) -> None:
     put(world, "1.parquet", {"c": [1]})
     put(world, "2.parquet", pa.table({"c": array}))
-    said = refusal(world)
-    assert said.startswith("source: 'logs/2026/01/02/2.parquet' is not accepted; expected")
-    assert said.endswith(found)
+    assert left_alone(world, "2.parquet").endswith(reason)
+    assert world.rows() == [{"c": 1}]
 
 
-def test_an_interval_is_refused(world: RowWorld) -> None:
-    put_sql(world, "1.parquet", "select interval 3 days as c")
-    assert refusal(world).endswith("column c is FIXED_LEN_BYTE_ARRAY (INTERVAL)")
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("select interval 3 days as c", "column c is FIXED_LEN_BYTE_ARRAY (INTERVAL)"),
+        ("select {'a': 1}::VARIANT as c", "column c is a group (VARIANT)"),
+        ("select 'POINT (1 2)'::GEOMETRY as c", "its file metadata has the key 'geo'"),
+        ("select uuid() as c", "column c is FIXED_LEN_BYTE_ARRAY (UUID)"),
+    ],
+)
+def test_types_of_duckdb_that_outputs_lack_leave_their_source_alone(
+    world: RowWorld, query: str, reason: str
+) -> None:
+    put(world, "1.parquet", {"c": [1]})
+    put_sql(world, "2.parquet", query)
+    assert left_alone(world, "2.parquet") == reason
+    assert world.rows() == [{"c": 1}]
 
 
-def test_two_columns_of_one_name_are_refused(world: RowWorld) -> None:
+def test_two_columns_of_one_name_leave_their_source_alone(world: RowWorld) -> None:
     put(world, "1.parquet", pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]))
-    assert refusal(world).endswith("two of its columns are both named a")
+    assert left_alone(world, "1.parquet") == "two of its columns are both named a"
+
+
+def geo(crs: str) -> bytes:
+    columns = {"shape": {"encoding": "WKB", "geometry_types": [], "crs": {"id": crs}}}
+    document = {"version": "1.1.0", "primary_column": "shape", "columns": columns}
+    return json.dumps(document).encode()
+
+
+def test_reference_systems_of_geoparquet_are_never_lost(world: RowWorld) -> None:
+    """Read by pyarrow: what is in the output is of sources without them, the others stay."""
+    for number, metadata in enumerate([{b"geo": geo("EPSG:4326")}, {b"geo": geo("EPSG:25832")}]):
+        table = pa.table({"shape": [b"\1"]}).replace_schema_metadata(metadata)
+        put(world, f"{number}.parquet", table)
+    put(world, "2.parquet", {"shape": [b"\2"]})
+    (commit,) = world.run()
+    assert [one.detail for one in commit.quarantined] == ["its file metadata has the key 'geo'"] * 2
+    assert world.table().to_pylist() == [{"shape": b"\2"}]
+    assert len(world.store.contents("source", "logs/")) == 3
+
+
+def test_arrow_types_that_say_more_than_parquet_never_share_a_column(world: RowWorld) -> None:
+    """Every value that an output has is the one that pyarrow reads in its source."""
+    sources = {
+        "1.parquet": pa.table({"c": pa.array([1])}),
+        "2.parquet": pa.table({"c": pa.array([1], pa.duration("ms"))}),
+        "3.parquet": pa.table({"c": pa.array([1], pa.duration("us"))}),
+        "4.parquet": pa.table({"c": pa.array([2]).dictionary_encode()}),
+        "5.parquet": pa.table([pa.array([1])], pa.schema([length("ft")])),
+        "6.parquet": pa.table([pa.array([[1]])], pa.schema([pa.field("d", pa.list_(length("m")))])),
+        "7.parquet": pa.table([pa.array([3])], pa.schema([pa.field("c", pa.int64())])),
+    }
+    for name, table in sources.items():
+        put(world, name, table)
+    (commit,) = world.run()
+    assert [one.source.key[-9:] for one in commit.quarantined] == [
+        f"{n}.parquet" for n in (2, 3, 5, 6)
+    ]
+    assert {one.reason for one in commit.quarantined} == {"unsupported_type"}
+    assert commit.quarantined[2].detail == "column c has the metadata 'unit'"
+    assert commit.quarantined[3].detail == "column d.element has the metadata 'unit'"
+    assert world.table()["c"].to_pylist() == [1, 2, 3]
+
+
+def length(unit: str) -> pa.Field:
+    return pa.field("c", pa.int64(), metadata={"unit": unit})
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ('{"type":"struct","fields":[{"name":"c","type":"interval day to second"}]}',
+         "of its Spark schema, column c: interval day to second is not a type of columns"),
+        ("no json", "of its Spark schema, "),
+    ],
+)  # fmt: skip
+def test_types_of_spark_that_parquet_lacks_leave_their_source_alone(
+    world: RowWorld, schema: str, reason: str
+) -> None:
+    metadata = {"org.apache.spark.sql.parquet.row.metadata": schema}
+    put(world, "1.parquet", pa.table({"c": [1]}).replace_schema_metadata(metadata))
+    assert left_alone(world, "1.parquet").startswith(reason)
+
+
+def left_alone(world: RowWorld, name: str) -> str:
+    """The detail for the one source that is left alone."""
+    (commit,) = world.run()
+    (quarantined,) = commit.quarantined
+    assert quarantined.reason == "unsupported_type"
+    assert quarantined.source.key.endswith(name)
+    return quarantined.detail
 
 
 @pytest.mark.parametrize(
@@ -426,8 +522,8 @@ def test_damaged_sources_never_end_the_process(world: RowWorld) -> None:
         source = world.store.seed("source", "damaged", bytes(damaged))
         with suppress(InvalidInput, UnreadableRows):
             sources = open_sources([source], world.store)
-            for body, _ in sources.bodies():
-                for batch in sources.rows_of(body):
+            for body, read in sources.bodies():
+                for batch in sources.rows_of(body, read.reading):
                     assert batch.schema == sources.schema
 
 
@@ -463,15 +559,15 @@ def test_a_source_that_changes_between_its_footer_and_its_rows_leaves_nothing(
     def change(call: Call) -> None:
         if call.name == "read_source":
             reads.append(call)
-        # The first two read the footer and the columns.
-        if len(reads) == 3:
+        # The first reads the footer.
+        if len(reads) == 2:
             world.store.hooks.before.clear()
             put(world, "1.parquet", {"id": [2]})
 
     world.store.hooks.before.append(change)
     with pytest.raises(SourceChanged):
         world._store(group)
-    assert len(reads) == 3
+    assert len(reads) == 2
     assert not world.uploads()
 
 
@@ -501,8 +597,8 @@ def test_outputs_have_the_commonest_codec_of_their_sources_or_the_given_one(
         put(world, f"{number}.parquet", {"id": [number]}, compression=found)
     (commit,) = world.run()
     (body,) = world.outputs()
-    footer = read_footer(lambda start, length: body[start : start + length], len(body))
-    assert account(commit).codec == footer.codec == codec
+    found = pq.read_metadata(pa.BufferReader(body)).row_group(0).column(0).compression
+    assert account(commit).codec == found.lower().replace("uncompressed", "none") == codec
 
 
 def test_many_row_groups_become_one(world: RowWorld) -> None:

@@ -35,8 +35,8 @@ def put(store: MemoryStore, name: str, table: pa.Table, **options: Any) -> Sourc
 
 
 def batches(sources: ParquetSources, **options: Any) -> Iterator[pa.RecordBatch]:
-    for body, _ in sources.bodies():
-        yield from sources.rows_of(body, **options)
+    for body, footer in sources.bodies():
+        yield from sources.rows_of(body, footer.reading, **options)
 
 
 def rows(sources: ParquetSources, **options: Any) -> list[dict[str, Any]]:

@@ -292,13 +292,6 @@ def test_damage_is_found_when_they_are_read_again(
         check_commit(commit, world.store)
 
 
-def test_a_footer_that_contradicts_the_commit_is_found() -> None:
-    world = RowWorld()
-    commit = world.published(rows_in=5, rows_out=4)
-    with pytest.raises(IntegrityError, match=r"rows of s3://lake/.*: 3, expected 4"):
-        check_commit(commit, world.store)
-
-
 def test_a_source_whose_rows_alone_are_left_cannot_be_restored() -> None:
     world = RowWorld()
     world.published()

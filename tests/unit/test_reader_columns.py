@@ -228,7 +228,7 @@ def test_columns_of_parquet_are_those_of_its_footers() -> None:
     [
         ([b"PAR1"], "no object with a Parquet footer"),
         ([parquet(id=[1]), parquet(id=["a"])], "id is bigint in some objects, and string in "),
-        ([parquet(id=[1], at=[time(12)])], "at is a time of day"),
+        ([parquet(id=[1], at=[time(12)])], "at is time64"),
     ],
 )
 def test_columns_of_parquet_that_no_engine_reads_are_asked_for(

@@ -6,19 +6,17 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from compactor.encoding.parquet_footer import MAGIC, TRAILER_BYTES, footer_bytes
+from compactor.encoding.parquet_file import open_parquet
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing, UnreadableSource
 from compactor.ports import ObjectStore
 from compactor.sinks.table_catalog import TableFile
 
 _READERS = 16
-# Large enough to read the footer of most outputs with one request.
-_FIRST_LOOK_BYTES = 64 << 10
 # By a timestamp's unit: multiplier and divisor.
 _TO_MICROSECONDS = {"milliseconds": (1_000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1_000)}
 _LEAST_LONG, _GREATEST_LONG = -(1 << 63), (1 << 63) - 1
@@ -76,30 +74,16 @@ class Footers:
         self._known.clear()
 
     def _read(self, one: TableFile) -> Any:
+        read_range = partial(self.store.get_range, one.bucket, one.key)
         try:
-            footer = MAGIC + self._tail(one)
+            metadata = open_parquet(read_range, one.size).metadata
         except ObjectMissing:
             raise IntegrityError(f"{one.uri} is gone, and is not in the table yet") from None
         except UnreadableSource as error:
             raise _no_parquet(one, error) from None
-        try:
-            metadata = pq.read_metadata(pa.BufferReader(footer))
-        except (pa.ArrowException, OSError) as error:
-            # pyarrow raises OSError for Thrift that it cannot parse.
-            raise _no_parquet(one, error) from None
         if one.rows is not None and metadata.num_rows != one.rows:
             raise _OtherRows(f"{one.uri} has {metadata.num_rows} rows, its commit says {one.rows}")
         return metadata
-
-    def _tail(self, one: TableFile) -> bytes:
-        """Read the footer and trailer of a file."""
-        looked_at = min(one.size, _FIRST_LOOK_BYTES)
-        read = self.store.get_range
-        tail = read(one.bucket, one.key, one.size - looked_at, looked_at)
-        needed = footer_bytes(tail[-TRAILER_BYTES:], one.size) + TRAILER_BYTES
-        if needed > looked_at:
-            tail = read(one.bucket, one.key, one.size - needed, needed)
-        return bytes(tail[len(tail) - needed :])
 
 
 class _OtherRows(IntegrityError):

@@ -2,7 +2,7 @@
 
 codecs          none, gzip and zstd: detects the encoding of sources and decodes them
 encoders        encodes outputs
-parquet_footer  the rows and columns of a Parquet object, from its footer
+parquet_file    opens Parquet objects by ranges
 output_encoding what keys show about sources; encoding and size of outputs
 checksums       CRC32 of a whole object from those of its parts
 """

@@ -15,7 +15,6 @@ from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.readers.formats import Reading, reading_of, require_exact, table_descriptor
 from compactor.readers.inferred_columns import Column, found_in
-from compactor.readers.parquet_columns import columns_of as parquet_columns
 from compactor.readers.partition_columns import PartitionColumns
 from compactor.readers.reader_catalog import ReaderCatalog
 from compactor.readers.states import Held
@@ -124,7 +123,9 @@ def _columns(
         objects = (
             held.outputs if settings.output_format == "parquet" else (*held.outputs, *held.loose)
         )
-        columns = parquet_columns(_spread(objects), store)
+        from compactor.readers import parquet_columns  # noqa: PLC0415 - only Parquet needs Arrow
+
+        columns = parquet_columns.columns_of(_spread(objects), store)
         reading = reading_of(format, settings)
     else:
         columns, reading = found_in(found, plain, settings)

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from compactor.formats.delimited import fields_pattern
 from compactor.rows.json_rows import Converted
+from compactor.rows.json_values import Misfit
 from compactor.rows.records import TSV, Kind, delimiter_of
 from compactor.rows.schema import near, simple
-from compactor.rows.values import Convert, Misfit, csv_value
+from compactor.rows.values import Convert, csv_value
 
 _SHOWN_CHARACTERS = 40
 

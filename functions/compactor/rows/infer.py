@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from compactor.rows.csv_rows import split
 from compactor.rows.json_rows import decoded
+from compactor.rows.json_values import Misfit, Number
 from compactor.rows.records import JSON, Block, Kind
 from compactor.rows.schema import SchemaClash, near, widened
-from compactor.rows.values import Convert, Misfit, Number, csv_value, is_equal
+from compactor.rows.values import Convert, csv_value, is_equal
 
 _LONG = 1 << 63
 _MOST_DIGITS = 38

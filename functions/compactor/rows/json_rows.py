@@ -17,17 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from compactor.rows.schema import simple
-from compactor.rows.values import (
+from compactor.rows.json_values import (
     JSON_VALUES,
     TOO_DEEP,
     Misfit,
-    is_equal,
     json_start,
-    json_value,
-    members,
     with_repeated,
 )
+from compactor.rows.schema import simple
+from compactor.rows.values import is_equal, json_value, members
 
 _SHOWN_CHARACTERS = 40
 _NOT_ONE_OBJECT = "not one JSON object"

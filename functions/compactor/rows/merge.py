@@ -20,11 +20,12 @@ from compactor.rows.sink import with_origin_columns
 def merge(given: Given) -> PendingOutput:
     """Read a group's Parquet sources, write their rows to one output, and store it.
 
-    Sources that are not Parquet, or whose rows cannot be read, are quarantined.
+    Sources that are not Parquet, whose rows cannot be read, or whose columns no output holds, are
+    quarantined.
 
     Raises:
         InvalidInput: no type holds a column of two sources without loss; names the column,
-            both types and a source of each. Or a column's type has no counterpart in outputs.
+            both types and a source of each.
         SourceChanged: a source differs from the listing.
         NothingReadable: this role can read none of many sources.
         IntegrityError: the rows read back are not those of the sources.
@@ -52,7 +53,7 @@ def _merged(given: Given, sources: ParquetSources) -> PendingOutput:
     every = [source for source, _ in sources.footers]
     with closing(RowsOutput(schema, codec)) as output:
         for body, footer in in_time(sources.bodies(), every, given.time, later):
-            for batch in sources.rows_of(body, origins=keyed):
+            for batch in sources.rows_of(body, footer.reading, origins=keyed):
                 output.append(pa.Table.from_batches([batch]))
             rows.append(ManifestRow(body.source, 0, 0, None, None, SliceFacts(footer.rows)))
         counted = sum(footer.rows for _, footer in sources.footers[: len(rows)])

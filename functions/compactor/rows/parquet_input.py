@@ -8,25 +8,25 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compactor.encoding.parquet_footer import ParquetFooter, read_footer
+from compactor.encoding.parquet_file import DAMAGES, ReadRange, first_line, open_parquet
 from compactor.errors import InvalidInput, UnreadableSource
 from compactor.model import Quarantined, QuarantineReason, SourceObject
 from compactor.outputs.group_reading import Denials
 from compactor.ports import ObjectStore, SourceBody
 from compactor.rows.batch_sizes import BATCH_BYTES, Reading, plan_reading
 from compactor.rows.conform import conformed_batch, decoded_bytes
-from compactor.rows.parquet_types import UnsupportedColumn, columns_of
+from compactor.rows.parquet_types import columns_of
 from compactor.rows.schema import SUPERSET_ACCEPTED, SchemaClash, merged
 from compactor.rows.sink import with_origin_columns
 from compactor.sizes import MIB
@@ -38,6 +38,21 @@ IN_MEMORY_BYTES = 16 * MIB
 _CONCURRENT_FOOTERS = 32
 
 
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What is needed of the footer of one source.
+
+    Attributes:
+        rows: in all row groups.
+        columns: of the source, the same object for sources with the same columns.
+        reading: how it is read.
+    """
+
+    rows: int
+    columns: pa.Schema
+    reading: Reading
+
+
 @dataclass(slots=True)
 class ParquetSources:
     """The sources of one group, whose footers were read.
@@ -45,27 +60,25 @@ class ParquetSources:
     Attributes:
         store: holds the sources.
         footers: of each readable source, in the given order.
-        quarantined: sources that are not complete Parquet objects.
-        schemas: columns of the readable sources, by the digest of their schemas.
-        schema: the safe superset of these.
-        readings: how each readable source is read, by key.
+        quarantined: sources that are not complete Parquet objects, or have columns that outputs
+            cannot hold.
+        schema: the safe superset of the columns of the readable sources.
         kept: content of the sources that are read only once, by key.
     """
 
     store: ObjectStore
-    footers: list[tuple[SourceObject, ParquetFooter]] = field(default_factory=list)
+    footers: list[tuple[SourceObject, Footer]] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
-    schemas: dict[str, pa.Schema] = field(default_factory=dict)
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    readings: dict[str, Reading] = field(default_factory=dict, repr=False)
     kept: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     def commonest_codec(self, otherwise: str) -> str:
         """Return the codec that most sources have; ``otherwise`` if no source has row groups."""
-        found = Counter(footer.codec for _, footer in self.footers if footer.row_groups)
+        codecs = (footer.reading.codec for _, footer in self.footers)
+        found = Counter(codec for codec in codecs if codec)
         return max(sorted(found), key=found.__getitem__) if found else otherwise
 
-    def bodies(self) -> Iterator[tuple[SourceBody, ParquetFooter]]:
+    def bodies(self) -> Iterator[tuple[SourceBody, Footer]]:
         """Yield each source's content and footer, in order."""
         unkept = [source for source, _ in self.footers if source.key not in self.kept]
         others = self.store.read_sources(unkept)
@@ -74,13 +87,16 @@ class ParquetSources:
             body = SourceBody(source, kept) if kept is not None else next(iter(others))
             yield body, footer
 
-    def rows_of(self, body: SourceBody, *, origins: bool = False) -> Iterator[pa.RecordBatch]:
+    def rows_of(
+        self, body: SourceBody, reading: Reading, *, origins: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one source in order, with the columns of the superset.
 
         A batch has about 32 MiB at most, unless a single row has more.
 
         Args:
             body: of the source.
+            reading: how it is read.
             origins: whether each row also gets the columns for its origin.
 
         Raises:
@@ -90,7 +106,7 @@ class ParquetSources:
         """
         schema = with_origin_columns(self.schema) if origins else self.schema
         key, position = pa.scalar(body.source.key, pa.string()), 0
-        for batch in _batches(body, self.readings[body.source.key], self.schema):
+        for batch in _batches(body, reading, self.schema):
             rows = batch.num_rows
             own = (pa.repeat(key, rows), pa.arange(position, position + rows)) if origins else ()
             yield pa.RecordBatch.from_arrays([*batch.columns, *own], schema=schema)
@@ -99,9 +115,9 @@ class ParquetSources:
     def unreadable(self) -> list[Quarantined]:
         """Read all rows, and return the sources for which that fails."""
         found = []
-        for body, _ in self.bodies():
+        for body, footer in self.bodies():
             try:
-                for _ in self.rows_of(body):
+                for _ in self.rows_of(body, footer.reading):
                     pass
             except UnreadableRows as error:
                 found.append(error.quarantined)
@@ -112,7 +128,7 @@ class ParquetSources:
         left_out = {one.source.key for one in quarantined}
         footers = [one for one in self.footers if one[0].key not in left_out]
         every = [*self.quarantined, *quarantined]
-        schema = _superset(self.schemas, footers)
+        schema = _superset(footers)
         return replace(self, footers=footers, quarantined=every, schema=schema)
 
 
@@ -132,8 +148,8 @@ def open_sources(sources: Sequence[SourceObject], store: ObjectStore) -> Parquet
     """Read the footers of a group's sources.
 
     Raises:
-        InvalidInput: a column's type has no counterpart in outputs, or no type holds a column of
-            two sources without loss; names the column, both types and a source of each.
+        InvalidInput: no type holds a column of two sources without loss; names the column, both
+            types and a source of each.
         SourceChanged: a source differs from the listing.
         NothingReadable: this role can read none of many sources.
     """
@@ -143,10 +159,10 @@ def open_sources(sources: Sequence[SourceObject], store: ObjectStore) -> Parquet
     for body in store.read_sources(sources[:kept]):
         opening.add_body(body)
     with ThreadPoolExecutor(_CONCURRENT_FOOTERS, thread_name_prefix="footer") as pool:
-        footers = pool.map(partial(_footer_at, store), sources[kept:])
-        for source, footer in zip(sources[kept:], footers, strict=True):
-            opening.add(source, footer, None)
-    found.schema = _superset(found.schemas, found.footers)
+        files = pool.map(partial(_opened_at, store), sources[kept:])
+        for source, file in zip(sources[kept:], files, strict=True):
+            opening.add(source, file)
+    found.schema = _superset(found.footers)
     return found
 
 
@@ -160,7 +176,7 @@ def _first_within(sources: Sequence[SourceObject], budget: int) -> int:
     return len(sources)
 
 
-_Footer = ParquetFooter | UnreadableSource
+_Opened: TypeAlias = pq.ParquetFile | UnreadableSource
 
 
 class _Opening:
@@ -169,6 +185,7 @@ class _Opening:
     def __init__(self, found: ParquetSources, denials: Denials) -> None:
         self._found = found
         self._denials = denials
+        self._columns: dict[str, list[tuple[Any, Any, pa.Schema]]] = {}
 
     def add_body(self, body: SourceBody) -> None:
         """Add a source that was read, and keep its content."""
@@ -176,26 +193,18 @@ class _Opening:
         if body.error is not None:
             if not isinstance(body.error, UnreadableSource):
                 raise body.error
-            self.add(source, body.error, None)
+            self.add(source, body.error)
             return
         content = _content(body)
-        footer = _footer(lambda start, length: content[start : start + length], len(content))
         self._found.kept[source.key] = content
-        self.add(source, footer, content)
+        self.add(source, _opened(lambda start, length: content[start : start + length], source))
 
-    def add(self, source: SourceObject, footer: _Footer, content: bytes | None) -> None:
-        """Add a source by its footer; of the first with a schema, the columns are read.
-
-        Args:
-            source: to add.
-            footer: of the source, or why there is none.
-            content: of the source; None to read it from the store.
-        """
+    def add(self, source: SourceObject, file: _Opened) -> None:
+        """Add a source, given as an open file, or why it cannot be opened."""
         try:
-            if isinstance(footer, UnreadableSource):
-                raise footer
-            if footer.schema_digest not in self._found.schemas:
-                self._found.schemas[footer.schema_digest] = self._columns(source, content)
+            if isinstance(file, UnreadableSource):
+                raise file
+            footer = Footer(file.metadata.num_rows, self._columns_of(file), plan_reading(file))
         except UnreadableSource as error:
             self._denials.count(error)
             self._found.kept.pop(source.key, None)
@@ -203,76 +212,65 @@ class _Opening:
             self._found.quarantined.append(Quarantined(source, reason, error.detail))
             return
         self._denials.read()
-        # A group may have many thousand sources: of the row groups only the plan is kept.
-        self._found.readings[source.key] = plan_reading(footer.groups)
-        self._found.footers.append((source, replace(footer, groups=())))
+        self._found.footers.append((source, footer))
 
-    def _columns(self, source: SourceObject, content: bytes | None) -> pa.Schema:
-        if content is None:
-            opened = pa.PythonFile(_Ranges(self._found.store, source), mode="r")
-        else:
-            opened = pa.py_buffer(content)
-        with _naming(source):
-            return _columns(pq.ParquetFile(opened, **_OPTIONS), source)
+    def _columns_of(self, file: pq.ParquetFile) -> pa.Schema:
+        """Return the columns of a source, read only of the first one with the same columns."""
+        known = self._columns.setdefault(str(file.schema), [])
+        metadata = file.metadata.metadata
+        for schema, its_metadata, columns in known:
+            if schema.equals(file.schema) and its_metadata == metadata:
+                return columns
+        columns = columns_of(file)
+        known.append((file.schema, metadata, columns))
+        return columns
 
 
-def _footer(read_range: Callable[[int, int], bytes], size: int) -> _Footer:
+def _opened(read_range: ReadRange, source: SourceObject) -> _Opened:
     try:
-        return read_footer(read_range, size)
+        return open_parquet(read_range, source.size, **_OPTIONS)
     except UnreadableSource as error:
         return error
 
 
-def _footer_at(store: ObjectStore, source: SourceObject) -> _Footer:
+def _opened_at(store: ObjectStore, source: SourceObject) -> _Opened:
     # Each range read has If-Match, so the footer is that of the listed object.
-    return _footer(partial(store.read_range, source), source.size)
+    return _opened(partial(store.read_range, source), source)
 
 
-def _columns(parquet: pq.ParquetFile, source: SourceObject) -> pa.Schema:
-    try:
-        return columns_of(parquet)
-    except UnsupportedColumn as error:
-        accepted = f"an object whose columns outputs can hold: {error}"
-        raise InvalidInput("source", source.key, accepted) from error
-
-
-def _superset(
-    schemas: Mapping[str, pa.Schema], footers: Sequence[tuple[SourceObject, ParquetFooter]]
-) -> pa.Schema:
-    examples: dict[str, SourceObject] = {}
+def _superset(footers: Sequence[tuple[SourceObject, Footer]]) -> pa.Schema:
+    examples: dict[int, tuple[SourceObject, pa.Schema]] = {}
     for source, footer in footers:
-        examples.setdefault(footer.schema_digest, source)
+        examples.setdefault(id(footer.columns), (source, footer.columns))
     superset = pa.schema([])
-    seen: list[str] = []
-    for digest, source in examples.items():
+    earlier: list[tuple[SourceObject, pa.Schema]] = []
+    for source, columns in examples.values():
         try:
-            superset = merged(superset, schemas[digest])
+            superset = merged(superset, columns)
         except SchemaClash as clash:
-            one = _first_with(clash.one, schemas[digest], [(d, schemas[d]) for d in seen])
-            first = source.key if one is None else examples[one].key
-            found = f"{clash.one} in {first}, {clash.two} in {source.key}"
+            first = _first_with(clash.one, columns, earlier) or source
+            found = f"{clash.one} in {first.key}, {clash.two} in {source.key}"
             raise InvalidInput(f"column {clash.column}", found, SUPERSET_ACCEPTED) from clash
-        seen.append(digest)
-    if examples and not superset.names:
-        raise InvalidInput("source", next(iter(examples.values())).key, "an object with columns")
+        earlier.append((source, columns))
+    if earlier and not superset.names:
+        raise InvalidInput("source", earlier[0][0].key, "an object with columns")
     return superset
 
 
 def _first_with(
-    kind: str, schema: pa.Schema, earlier: Sequence[tuple[str, pa.Schema]]
-) -> str | None:
-    """Return the digest of the first schema that by itself clashes with this one."""
-    for digest, other in earlier:
+    kind: str, columns: pa.Schema, earlier: Sequence[tuple[SourceObject, pa.Schema]]
+) -> SourceObject | None:
+    """Return the first source whose columns by themselves clash with these."""
+    for source, other in earlier:
         try:
-            merged(other, schema)
+            merged(other, columns)
         except SchemaClash as clash:
             if clash.one == kind:
-                return digest
+                return source
     return earlier[0][0] if earlier else None
 
 
 _OPTIONS: Mapping[str, Any] = {
-    "pre_buffer": False,
     "coerce_int96_timestamp_unit": "us",
     "arrow_extensions_enabled": False,
     "page_checksum_verification": True,
@@ -281,11 +279,12 @@ _OPTIONS: Mapping[str, Any] = {
 
 def _batches(body: SourceBody, reading: Reading, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     # An error while the temporary file is written does not come from the source's content.
-    with _opened(body) as opened, _naming(body.source):  # noqa: SIM117 - the last needs the first
+    with _content_of(body) as opened, _naming(body.source):  # noqa: SIM117 - the last needs the first
         with pq.ParquetFile(
             opened,
             read_dictionary=reading.as_dictionaries,
             buffer_size=reading.buffer_bytes if isinstance(opened, str) else 0,
+            pre_buffer=False,
             **_OPTIONS,
         ) as file:
             for number, rows in enumerate(reading.batch_rows):
@@ -304,10 +303,6 @@ def _within_budget(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from _within_budget(batch.slice(rows // 2))
 
 
-# What Arrow raises for footers and pages that are damaged.
-_DAMAGES = (pa.ArrowException, OSError, ValueError, LookupError, ArithmeticError)
-
-
 @contextmanager
 def _naming(source: SourceObject) -> Iterator[None]:
     """Name the source in errors about its content.
@@ -319,14 +314,13 @@ def _naming(source: SourceObject) -> Iterator[None]:
         yield
     except MemoryError:
         raise
-    except _DAMAGES as error:
-        first = str(error).partition("\n")[0]
-        detail = f"its rows cannot be read: {first}"
+    except DAMAGES as error:
+        detail = f"its rows cannot be read: {first_line(error)}"
         raise UnreadableRows(source, QuarantineReason.CORRUPT, detail) from error
 
 
 @contextmanager
-def _opened(body: SourceBody) -> Iterator[Any]:
+def _content_of(body: SourceBody) -> Iterator[Any]:
     """Give a source's bytes, or the path of a temporary file that exists meanwhile."""
     if isinstance(body.error, UnreadableSource):
         raise UnreadableRows(body.source, body.error.reason, body.error.detail)
@@ -351,39 +345,3 @@ def _pieces(body: SourceBody) -> Iterator[bytes]:
         yield body.content
     elif body.chunks is not None:
         yield from body.chunks()
-
-
-class _Ranges:
-    """A file whose parts are read from the store when they are needed."""
-
-    closed = False
-
-    def __init__(self, store: ObjectStore, source: SourceObject) -> None:
-        self._store = store
-        self._source = source
-        self._at = 0
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self._source.size)[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, count: int = -1) -> bytes:
-        left = self._source.size - self._at
-        count = left if count < 0 else min(count, left)
-        if not count:
-            return b""
-        found = self._store.read_range(self._source, self._at, count)
-        self._at += len(found)
-        return found
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self.closed = True

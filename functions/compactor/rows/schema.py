@@ -140,7 +140,11 @@ def _fields(document: Mapping[str, Any]) -> list[pa.Field]:
         metadata = one.get("metadata") or {}
         if "__COLLATIONS" in metadata:
             raise ValueError(f"column {one['name']} has a collation")
-        found.append(field(one["name"], _type(one["type"]), metadata.get(_COMMENT)))
+        try:
+            kind = _type(one["type"])
+        except ValueError as error:
+            raise ValueError(f"column {one['name']}: {error}") from error
+        found.append(field(one["name"], kind, metadata.get(_COMMENT)))
     return found
 
 

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-import msgspec
 import pyarrow as pa
 
+from compactor.rows.json_values import Misfit, Number, json_text, require_names_once
 from compactor.rows.schema import near
 
 #: Converts a value that is not null; raises :class:`Misfit`.
@@ -42,10 +41,6 @@ _TIMESTAMP = re.compile(
     r" ?(Z|UTC|GMT|[+-][0-9]{1,2}(?::?[0-9]{2})?)?)?"
 )
 _MOST_DIGITS = 400
-#: Levels of arrays and objects in a value that becomes text. More would end Python's stack, at a
-#: depth that depends on the caller.
-DEEPEST = 200
-TOO_DEEP = f"it has more than {DEEPEST} levels of arrays and objects"
 _MOST_AHEAD = 18 * 3_600_000_000
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 # The only texts that a floating-point column takes from JSON, as Spark does.
@@ -64,101 +59,6 @@ _CSV_NOT_FINITE = MappingProxyType(
 )  # fmt: skip
 _BOOLEANS = MappingProxyType({"true": True, "false": False})
 _DECIMALS = Context(prec=100, rounding=ROUND_HALF_UP)
-
-
-class Misfit(Exception):
-    """A value does not fit its column.
-
-    Attributes:
-        reason: a complete reason; empty if the column and the value say it all.
-        unknown: whether it is a field that the schema lacks.
-    """
-
-    def __init__(self, reason: str = "", *, unknown: bool = False) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.unknown = unknown
-
-
-class Number(str):
-    """A number in JSON with a fraction or an exponent, as it is written."""
-
-    __slots__ = ()
-
-
-#: Decodes one JSON value without rounding any number.
-JSON_VALUES = msgspec.json.Decoder(float_hook=Number)
-
-
-def json_text(value: Any, levels: int = DEEPEST) -> str:
-    """Return a decoded value as JSON, its numbers as they were written.
-
-    Args:
-        value: to be written.
-        levels: of arrays and objects that it may have.
-
-    Raises:
-        Misfit: it has more levels, or an object in it has a name twice.
-    """
-    if type(value) is Number:
-        return value
-    if not isinstance(value, dict | list):
-        return msgspec.json.encode(value).decode()
-    if not levels:
-        raise Misfit(TOO_DEEP)
-    _require_names_once(value)
-    if isinstance(value, list):
-        return f"[{','.join([json_text(one, levels - 1) for one in value])}]"
-    found = [f"{json_text(name)}:{json_text(one, levels - 1)}" for name, one in value.items()]
-    return f"{{{','.join(found)}}}"
-
-
-def json_start(value: Any, most: int) -> str:
-    """Return the first characters of :func:`json_text`, without writing the others."""
-    text = ""
-    for token in _tokens(value):
-        text += token
-        if len(text) >= most:
-            break
-    return text[:most]
-
-
-def _tokens(value: Any) -> Iterator[str]:
-    if isinstance(value, list):
-        yield "["
-        for number, one in enumerate(value):
-            yield "," if number else ""
-            yield from _tokens(one)
-        yield "]"
-    elif isinstance(value, dict):
-        yield "{"
-        for number, (name, one) in enumerate(value.items()):
-            yield f"{',' if number else ''}{json_text(name)}:"
-            yield from _tokens(one)
-        yield "}"
-    else:
-        yield json_text(value)
-
-
-def with_repeated(record: bytes) -> Any:
-    """Return a JSON value, in which an object that has a name twice is a :class:`Repeated`."""
-    return json.loads(record, object_pairs_hook=_object, parse_float=Number)
-
-
-class Repeated(dict[str, Any]):
-    """An object that has a name twice; the last value counts."""
-
-    __slots__ = ()
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else Repeated(found)
-
-
-def _require_names_once(value: Any) -> None:
-    if type(value) is Repeated:
-        raise Misfit("it has an object with two values of one name, of which its column keeps one")
 
 
 def json_value(kind: pa.DataType, path: str = "", *, exact: bool = False) -> Convert:
@@ -202,7 +102,7 @@ def members(
 
     def convert(value: dict[str, Any]) -> dict[str, Any]:
         if exact:
-            _require_names_once(value)
+            require_names_once(value)
         found = {}
         for name, one in value.items():
             if one is None:
@@ -235,7 +135,7 @@ def _map(kind: pa.MapType, path: str, *, exact: bool) -> Convert:
     def convert(value: Any) -> list[tuple[str, Any]]:
         if not isinstance(value, dict) or not takes_text:
             raise Misfit
-        _require_names_once(value)
+        require_names_once(value)
         return [(name, item(one)) for name, one in value.items()]
 
     return convert
