@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -216,13 +215,6 @@ def test_nodes_of_a_cluster_have_the_architecture_that_is_deployed(
     config = Config.from_context({**_EMR, "architecture": architecture})
 
     assert config.emr_instance_type == instance
-
-
-def test_rules_for_objects_are_read_from_text_and_are_part_of_the_runs_input() -> None:
-    rules = [{"match": ["s3://app-logs/audit/*"], "leave": True}]
-    config = Config.from_context({"policies": json.dumps(rules)})
-    assert config == Config.from_context({"policies": rules})
-    assert config.run_input()["policies"] == rules
 
 
 @pytest.mark.parametrize("key", ["@aws-cdk/core:anything", "aws:cdk:bundling-stacks"])

@@ -114,12 +114,16 @@ def test_an_option_takes_columns_with_their_values_as_json() -> None:
         options.fields_from(parser.parse_args(["--delete-when", "op = D"]))
 
 
-def test_rows_that_get_columns_of_their_origin_are_never_copied_as_they_are() -> None:
+def test_nothing_is_copied_into_a_table() -> None:
     large = SourceObject("source", "logs/a.parquet", "e", 2**31, LONG_AGO)
+    without_table = settings(format="parquet")
     plain = settings(format="parquet", table=ADDRESS)
     keyed = settings(format="parquet", **KEYED)
-    (copied,), (merged,) = (list(pack([large], one, {})) for one in (plain, keyed))
-    assert (copied.group.copy, merged.group.copy) == (True, False)
+    copies = [
+        next(pack([large], run_settings, {})).group.copy
+        for run_settings in (without_table, plain, keyed)
+    ]
+    assert copies == [True, False, False]
     # Outputs with these columns and without are not each other's, whatever the key is.
     small = replace(large, size=100)
     groups = {

@@ -94,7 +94,7 @@ def test_the_document_has_a_line_for_each_kind_and_marks_what_is_wrong():
     assert "1 right, 1 wrong" in made
     assert f"- [Go panic]({KINDS['Go panic'].url}) **wrong**" in made.splitlines()
     assert f"- [zap]({KINDS['zap'].url})" in made.splitlines()
-    assert 'Set format: "text", if its lines are records.' in made
+    assert 'Set format: "text", if their lines are records.' in made
 
 
 def test_documents_and_logs_that_must_be_distinguished_begin_differently():
