@@ -19,9 +19,9 @@ from compactor.runs.partition_receipts import Counts
 from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands import main
 from compactor_local.embedded import EmbeddedS3, SeedObject
+from tests.support.audit import Places, Proof, audit
 
 PARTITIONS, EACH, ROWS = 6, 4, 3
 _names = itertools.count(1)

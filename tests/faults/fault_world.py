@@ -12,15 +12,15 @@ from typing import Any
 import boto3
 
 from compactor.settings.settings import Settings
-from compactor_cli.audit import Places, Proof, audit
-from compactor_cli.records import records
 from compactor_cli.runs import message_of
 from compactor_local.engine import Engine
 from compactor_local.model import EngineOptions, WorkflowResult
 from tests.faults.figures import Figures
 from tests.faults.processes import compactor
+from tests.support.audit import Places, Proof, audit
 from tests.support.fault_proxy import FaultProxy
 from tests.support.faults import Rule
+from tests.support.foreign_records import records
 
 
 @dataclass(frozen=True, slots=True)

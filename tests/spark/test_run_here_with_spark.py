@@ -9,10 +9,10 @@ import pytest
 
 from compactor.s3.store import make_client
 from compactor.settings.settings import Settings
-from compactor_cli.audit import Places, audit
 from compactor_cli.commands import main
 from compactor_cli.machine.spark_submit import SparkHere
 from compactor_local.embedded import EmbeddedS3, SeedObject
+from tests.support.audit import Places, audit
 from tests.support.embedded import find_embedded
 from tests.support.examples import seconds_of
 

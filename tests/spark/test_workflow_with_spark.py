@@ -14,11 +14,11 @@ import pytest
 from compactor import layout
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor_cli.audit import Places, audit
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_local.engine import run_workflow
 from compactor_local.model import EngineOptions, WorkflowProgress, WorkflowResult
 from tests.spark.gate import Denied, Gate, Request
+from tests.support.audit import Places, audit
 from tests.support.examples import seconds_of
 
 pytestmark = pytest.mark.slow

@@ -1,6 +1,6 @@
 """``compactor``: the command line.
 
-    demo       the whole workflow on an embedded S3             demo, ../audit.py
+    demo       the whole workflow on an embedded S3             demo
     generate   realistic logs to try it on                      ../generator/
     scan       what lies below a prefix, and what to do next    scan, ../scanned.py, ../jobs.py
     plan       what a run would do                              plan
@@ -72,12 +72,12 @@ class Command:
 COMMANDS: Mapping[str, Command] = {
     "demo": Command(
         "compactor_cli.commands.demo",
-        "run the whole workflow on an embedded S3, and prove the result",
+        "run the whole workflow on an embedded S3, and verify the result",
         """\
   compactor demo                             2,000 generated objects of seven formats
   compactor demo --source ~/logs             the same on your own logs; they are only read
   compactor demo --objects 200 --keep        leave the embedded S3 running to look around
-  compactor demo --json | jq .proof          for scripts
+  compactor demo --json | jq .verified       for scripts
 """,
     ),
     "generate": Command(

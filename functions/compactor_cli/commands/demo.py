@@ -1,4 +1,4 @@
-"""``compactor demo``: runs the whole workflow on an embedded S3, and proves its result."""
+"""``compactor demo``: runs the whole workflow on an embedded S3, and verifies its result."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import socket
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from compactor.errors import InvalidInput
-from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
-from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.run import add_machine
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import Bar, print_line, print_note, print_table, progress
+from compactor_cli.commands.verify import Checked, check
+from compactor_cli.console import Bar, print_line, print_note, progress
 from compactor_cli.demo_objects import (
     BUCKET,
     DESTINATION_URI,
@@ -27,7 +27,6 @@ from compactor_cli.demo_objects import (
     from_directory,
     generated,
 )
-from compactor_cli.demo_query import Asked, ask_both
 from compactor_cli.demo_run import execute
 from compactor_cli.machine.extras import require
 from compactor_cli.machine.spark_submit import SparkMissing, find_spark
@@ -82,11 +81,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Seed the embedded S3, run, and print the summary and the proof.
+    """Seed the embedded S3, run, verify as ``verify --deep`` does, and print the result.
 
     Raises:
         InvalidInput: an option is invalid.
-        Failure: the run failed, or the proof did.
+        Failure: the run failed, or an output does not have the records of its sources.
     """
     _check_port(args.port)
     if args.ingest:
@@ -108,31 +107,22 @@ def run(args: argparse.Namespace) -> int:
         if execution.summary is None:
             execution.check()
         pages = fetch_report(execution, settings, store, args.report_dir)
-        proof = _prove(settings, server)
-        unasked = Asked(missing="not queried: the proof does not hold")
-        asked = _ask(settings, store) if proof.holds else unasked
-        _show(execution, proof, asked, pages, as_json=args.json)
+        verified = check(settings, store, sources=False, deep=True)
+        _show(execution, verified, seed.count, pages, as_json=args.json)
         if missing and not args.json:
             print_line(f"without a Spark step: {missing}")
         if args.keep:
             _keep(server)
     execution.check()
-    require_equal(proof, asked)
+    _require_sound(verified)
     return 0
 
 
-def require_equal(proof: Proof, asked: Asked) -> None:
-    """Check that the proof holds and that both queries gave equal answers.
-
-    Raises:
-        Failure: they did not.
-    """
-    if not proof.holds:
-        raise Failure("; ".join(proof.findings) or "nothing was compacted")
-    if asked.differing:
-        raise Failure(
-            f"sources and outputs give different query results for {', '.join(asked.differing)}"
-        )
+def _require_sound(verified: Checked) -> None:
+    if verified.findings:
+        raise Failure("; ".join(verified.findings))
+    if not verified.sources:
+        raise Failure("nothing was compacted")
 
 
 def _ingest(args: argparse.Namespace) -> int:
@@ -193,56 +183,29 @@ def _counted(objects: Iterable[SeedObject], bar: Bar) -> Iterator[SeedObject]:
         bar.advance()
 
 
-def _prove(settings: Settings, server: EmbeddedS3) -> Proof:
-    places = Places(settings.source.root, settings.destination, settings.state)
-    with progress("reading everything again for the proof") as bar:
-        return audit(places, make_client(server.endpoint_url), bar.show)
-
-
-def _ask(settings: Settings, store: S3Store) -> Asked:
-    with progress("running the same query on sources and outputs"):
-        return ask_both(settings, store)
-
-
 def _show(
-    execution: EndedRun, proof: Proof, asked: Asked, pages: list[Path], *, as_json: bool
+    execution: EndedRun, verified: Checked, objects: int, pages: list[Path], *, as_json: bool
 ) -> None:
     if as_json:
         document = {
             **execution.to_dict(),
-            "proof": proof.to_dict(),
-            "query": asked.to_dict(),
+            "verified": asdict(verified),
             "pages": [str(page) for page in pages],
         }
         print(json.dumps(document, indent=2), flush=True)
         return
     if execution.summary is not None:
         print_summary(execution.summary)
-    print_line(proof.line, "bold green" if proof.holds else "bold red")
-    if proof.left_alone:
-        print_line(f"not in the proof: {plural(proof.left_alone, 'object')} without a commit")
-    if proof.holds:
-        _show_query(asked)
+    if verified.sources and not verified.findings:
+        text = (
+            f"verified as by verify --deep: {plural(verified.records, 'record')} of"
+            f" {plural(verified.sources, 'source')} are in exactly one of"
+            f" {plural(verified.outputs, 'output')}"
+        )
+        print_line(text, "bold green")
+    if objects > verified.sources:
+        print_line(f"left alone: {plural(objects - verified.sources, 'object')}")
     print_line(f"report: {' and '.join(str(page) for page in pages)}")
-
-
-def _show_query(asked: Asked) -> None:
-    before, after = asked.sources, asked.outputs
-    if before is None or after is None:
-        print_line(asked.missing)
-        return
-    rows = [
-        ("Rows", f"{before.records:,}", f"{after.records:,}"),
-        ("Objects read", f"{before.objects:,}", f"{after.objects:,}"),
-        ("Seconds", f"{before.seconds:.1f}", f"{after.seconds:.1f}"),
-    ]
-    title = f"{asked.engine}: number and checksum of the records of each partition"
-    print_table(title, ("", "Raw", "Compacted"), rows)
-    if asked.differing:
-        print_line(f"the answers differ for {', '.join(asked.differing)}", "bold red")
-        return
-    print_line(f"equal answers for {plural(asked.partitions, 'partition')}", "bold green")
-    print_line("times are local, without network latency; on AWS every GET adds some")
 
 
 def _keep(server: EmbeddedS3) -> None:

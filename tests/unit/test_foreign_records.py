@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 import zstandard
 
-from compactor_cli.records import Reader, plain_text, records
+from tests.support.foreign_records import Reader, plain_text, records
 from tests.support.misread import MISREAD
 from tests.support.naive_formats import without_rules
 from tests.support.world import World

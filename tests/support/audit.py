@@ -1,9 +1,9 @@
 """The proof: every record of every source is in exactly one output.
 
 Nothing here trusts the compactor: objects are listed and read with plain boto3, records are parsed
-by :mod:`compactor_cli.records`, and only the names of sources and outputs are taken from the commit
-logs, with separate code. For each output, the multiset of records in its sources is compared with
-the multiset of records in the output.
+by :mod:`tests.support.foreign_records`, and only the names of sources and outputs are taken from
+the commit logs, with separate code. For each output, the multiset of records in its sources is
+compared with the multiset of records in the output.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import zstandard
 
 from compactor.settings.uris import S3Uri
 from compactor.sizes import plural
-from compactor_cli.records import Reader, plain_text
+from tests.support.foreign_records import Reader, plain_text
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client

@@ -1,6 +1,6 @@
 """The records in objects, read without any code of the compactor.
 
-A second opinion for :mod:`compactor_cli.audit`: simple, slow, and deliberately independent of the
+A second opinion for :mod:`tests.support.audit`: simple, slow, and deliberately independent of the
 code that wrote the outputs. JSON is compared by value (its spacing may change when objects without
 newlines between them are put on lines), tables row by row as the csv module reads them, everything
 else line by line. An output is read in the way of its sources: as one JSON document if they are,
