@@ -71,7 +71,7 @@ destroy: node_modules ## Remove the deployment; buckets and what is in them stay
 
 smoke: node_modules ## Deploy, check and remove stacks of its own; CLEAN=1 removes what killed ones left; ARGS=--yes
 	@.venv/bin/python -m compactor_dev.credentials smoke
-	@.venv/bin/python -m compactor_dev.smoke $(if $(CLEAN),--clean) $(ARGS)
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m tests.aws $(if $(CLEAN),--clean) $(ARGS)
 
 node_modules: package.json package-lock.json | set-up
 	@$(STEP) "the CDK's command line (npm ci)" env PATH="$(CURDIR)/.venv/bin:$$PATH" \

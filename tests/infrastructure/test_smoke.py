@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,16 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdk.app import build, read_context
-from cdk.config import Config
-from compactor_cli.smoke import objects
-from compactor_cli.smoke.checks import FAILED, NOT_RUN, OK, Check, Result
-from compactor_cli.smoke.listed import CHECKS
-from compactor_cli.smoke.report import redacted, written
-from compactor_cli.smoke.session import contexts, list_alone, whole_test
-from compactor_cli.smoke.world import Names
-from compactor_dev import smoke
 from compactor_local.definition import ACCOUNT
+from tests.aws import objects
+from tests.aws.__main__ import clean
+from tests.aws.checks import FAILED, OK, Check, Result
+from tests.aws.deployment import ForeignPlace, contexts, foreign_places, synthesize
+from tests.aws.listed import CHECKS
+from tests.aws.report import redacted, written
+from tests.aws.session import whole_test
+from tests.aws.world import Names
 from tests.infrastructure.cloud.running import cloud
 from tests.support.smoke_world import SUFFIX, Account, engine_on, refusal
 
@@ -254,15 +252,8 @@ def test_a_later_call_removes_what_a_killed_one_left_and_nothing_else(account: A
     for bucket in others:
         s3.create_bucket(Bucket=bucket)
         s3.put_object(Bucket=bucket, Key="k", Body=b"k")
-    commands: list[Sequence[str]] = []
+    assert clean(account.client) == []
 
-    def run(words: Sequence[str]) -> None:
-        commands.append(words)
-        stacks.delete_stack(StackName=_NAMES.stacks["runs"])
-
-    assert smoke.clean(account.client, run) == []
-
-    assert [words[2] for words in commands] == ["destroy"]
     assert {one["Name"] for one in s3.list_buckets()["Buckets"]} == {*others}
     found = stacks.describe_stacks()["Stacks"]
     assert [one["StackName"] for one in found] == ["s3-compactor"]
@@ -284,27 +275,6 @@ def test_a_bucket_without_the_tag_of_the_test_is_not_emptied(account: Account) -
     assert "no tag of the test" in failure
     s3.delete_object(Bucket=_NAMES.lake, Key="k")
     s3.delete_bucket(Bucket=_NAMES.lake)
-
-
-def test_in_a_stack_of_a_user_only_its_state_is_written_and_emptied(account: Account) -> None:
-    s3 = account.cloud.client("s3")
-    s3.create_bucket(Bucket="my-lake")
-    context = {
-        "name": "mine",
-        "s3_source_uri": "s3://my-logs/raw/",
-        "s3_destination_uri": "s3://my-lake/compacted/",
-    }
-    world = account.world()
-    world.own, world.stacks = False, {"runs": account.deploy(context)}
-
-    code, report = list_alone(world, lambda _: None)
-
-    assert code == 0
-    assert report.count(f": {NOT_RUN}: it would write among your objects") == len(CHECKS) - 2
-    assert "my-lake" not in report
-    assert "Contents" not in s3.list_objects_v2(Bucket="my-lake", Prefix="")
-    s3.delete_bucket(Bucket="my-lake")
-    account.cloud.client("cloudwatch").delete_alarms(AlarmNames=["mine-RunFailed"])
 
 
 _SECRETS = st.sampled_from(
@@ -338,24 +308,56 @@ def test_words_of_no_account_stay() -> None:
 
 
 @pytest.mark.parametrize("what", ["runs", "tables"])
-def test_the_deployments_of_the_test_synthesize(what: str, tmp_path: Path) -> None:
-    """The keys as make passes them to the CDK."""
-    make, _, target, given = smoke.command("deploy", contexts(_NAMES, _KEY)[what])
-    assert (make, target) == ("make", "deploy")
-    words = shlex.split(given.removeprefix("ARGS="))
-    assert words[:2] == ["--require-approval", "never"]
-    pairs = dict(one.partition("=")[::2] for one in words[3::2])
-    assert {*words[2::2]} == {"-c"}
-
-    assert Config.from_context({**read_context(), **pairs}).name == _NAMES.stacks[what]
-    build({"aws:cdk:bundling-stacks": [], **pairs}, tmp_path).synth()
+def test_a_template_names_only_what_the_test_makes(what: str, tmp_path: Path) -> None:
+    context = {"aws:cdk:bundling-stacks": [], **contexts(_NAMES, _KEY)[what]}
+    synthesize(context, _NAMES, tmp_path)
 
     (template,) = tmp_path.glob("*.template.json")
+    assert template.name == f"{_NAMES.stacks[what]}.template.json"
     assert "AWS::StepFunctions::StateMachine" in template.read_text(encoding="utf-8")
 
 
-def test_a_stack_is_destroyed_with_the_keys_of_its_deployment() -> None:
-    words = smoke.command("destroy", contexts(_NAMES, _KEY)["runs"])
-    assert words[:3] == ["make", "--no-print-directory", "destroy"]
-    assert f"name={_NAMES.stacks['runs']}" in words[3]
-    assert "--force" in words[3]
+@pytest.mark.parametrize(
+    ("what", "customers"),
+    [
+        ("runs", {"s3_state_uri": "s3://customer-state/compactor/"}),
+        ("runs", {"reader_table": "glue:sales.logs"}),
+        (
+            "tables",
+            {
+                "maintenance": {"tables": ["glue:sales.orders"]},
+                "maintenance_locations": ["s3://customer-lake/orders/"],
+            },
+        ),
+    ],
+)
+def test_a_template_that_names_anything_else_is_not_deployed(
+    what: str, customers: dict[str, Any], tmp_path: Path
+) -> None:
+    context = {"aws:cdk:bundling-stacks": [], **contexts(_NAMES, _KEY)[what], **customers}
+    with pytest.raises(ForeignPlace, match=r"customer-|sales"):
+        synthesize(context, _NAMES, tmp_path)
+
+
+def test_cdk_json_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cdk.json").write_text('{"context": {"s3_state_uri": "s3://customer-state/"}}')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("cdk.app.REPOSITORY", tmp_path)
+    context = {"aws:cdk:bundling-stacks": [], **contexts(_NAMES, _KEY)["runs"]}
+    synthesize(context, _NAMES, tmp_path / "out")
+    (template,) = (tmp_path / "out").glob("*.template.json")
+    assert "customer-state" not in template.read_text(encoding="utf-8")
+
+
+def test_places_of_others_are_recognized_in_uris_arns_and_settings() -> None:
+    template = json.dumps(
+        {
+            "a": f"s3://{_NAMES.lake}/x/",
+            "b": ["arn:", {"Ref": "AWS::Partition"}, f":s3:::{_NAMES.source}/raw/*"],
+            "c": ["arn:", {"Ref": "AWS::Partition"}, ":s3:::my-logs/*"],
+            "d": "glue:sales.orders",
+            "e": [":table/gold/orders"],
+            "f": "s3://my-lake/compacted/",
+        }
+    )
+    assert {*foreign_places(template, _NAMES)} == {"my-logs", "sales", "gold", "my-lake"}

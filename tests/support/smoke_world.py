@@ -19,12 +19,12 @@ from botocore.exceptions import ClientError
 
 from compactor.s3.store import S3Store
 from compactor_cli.deployed.stack import Stack
-from compactor_cli.smoke.checks import NotRun
-from compactor_cli.smoke.session import Actions
-from compactor_cli.smoke.world import Names, World
 from compactor_local.definition import ACCOUNT, REGION
 from compactor_local.engine import Engine
 from compactor_local.model import EngineOptions
+from tests.aws.checks import NotRun
+from tests.aws.session import Actions
+from tests.aws.world import Names, World
 from tests.infrastructure.cloud.running import Cloud
 
 SUFFIX = "0a1b2c3d"
@@ -236,7 +236,7 @@ class Account:
             "endpoint": "vpce-0a1b2c3d",
             **more,
         }
-        return World(self.client, store, Names(SUFFIX), stacks={}, own=True, **given)
+        return World(self.client, store, Names(SUFFIX), stacks={}, **given)
 
     def actions(self, show: Callable[[str], None] = lambda _: None) -> Actions:
         """Return what deploys: outputs as a stack of these keys has them, and an alarm."""

@@ -26,7 +26,6 @@ PLACES = ("s3://source-bucket/logs/", "s3://lake-bucket/compacted/")
 # What each command needs besides, so that everything of it is read.
 WORDS = {
     "demo": (),
-    "smoke": ("--yes",),
     "generate": ("s3://bucket/x", "-f", "1"),
     "scan": PLACES,
     "plan": PLACES,

@@ -24,7 +24,6 @@ and for a deployed stack, with ../deployed/:
     status     the state of a run, and its failures             status
     report     the report of a run, deployed or not             report
     history    the runs that left a report                      history, ../past_runs.py
-    smoke      checks that it works in its account              smoke, ../smoke/
 
 Only the module of the requested command is imported, to keep ``--help`` fast.
 """
@@ -229,14 +228,6 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor history                          of the stack s3-compactor, the newest first
   compactor history s3://my-lake/compacted/ --runs 7
-""",
-    ),
-    "smoke": Command(
-        "compactor_cli.commands.smoke",
-        "check that a deployed stack works in its account; writes below its state only",
-        """\
-  compactor smoke                            of the stack s3-compactor
-  compactor smoke --stack my-stack --yes --report smoke.txt
 """,
     ),
     "clean-up": Command(

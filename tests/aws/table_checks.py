@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from compactor_cli.smoke.checks import CheckFailed
-from compactor_cli.smoke.objects import FEW, READ, key_of, put_day
-from compactor_cli.smoke.run_checks import given
-from compactor_cli.smoke.world import World
+from tests.aws.checks import CheckFailed
+from tests.aws.objects import FEW, READ, key_of, put_day
+from tests.aws.run_checks import given
+from tests.aws.world import World
 
 _LATE = f'{{"id": "{READ}-late"}}\n'.encode()
 _OF_THE_DAY = f"WHERE id LIKE '{READ}-%'"

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from compactor.settings.uris import S3Uri
-from compactor_cli.smoke.checks import CheckFailed, NotRun
-from compactor_cli.smoke.objects import (
+from tests.aws.checks import CheckFailed, NotRun
+from tests.aws.objects import (
     FEW,
     FIRST,
     REDRIVEN,
@@ -20,7 +20,7 @@ from compactor_cli.smoke.objects import (
     key_of,
     put_day,
 )
-from compactor_cli.smoke.world import World
+from tests.aws.world import World
 
 _OVERWRITTEN = b'{"id": "overwritten"}\n'
 _LONG = 86_400

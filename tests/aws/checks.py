@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from compactor.errors import CompactorError
 
 if TYPE_CHECKING:
-    from compactor_cli.smoke.world import World
+    from tests.aws.world import World
 
 OK, FAILED, NOT_RUN = "ok", "failed", "not run"
 
@@ -32,13 +32,11 @@ class Check:
         name: shown, and by which other checks need it.
         function: returns if all is well.
         needs: names of the checks without which it proves nothing.
-        own: it writes among sources or outputs, so it runs only in a stack of the smoke test.
     """
 
     name: str
     function: Callable[[World], None]
     needs: tuple[str, ...] = ()
-    own: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +64,6 @@ def run_checks(checks: Iterable[Check], world: World) -> Iterator[Result]:
 
 
 def _run(check: Check, world: World, good: set[str]) -> Result:
-    if check.own and not world.own:
-        why = "it would write among your objects; make smoke runs it in a stack of its own"
-        return Result(check.name, NOT_RUN, why)
     if lacking := [name for name in check.needs if name not in good]:
         return Result(check.name, NOT_RUN, f"it needs {lacking[0]!r} to be ok")
     try:

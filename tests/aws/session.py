@@ -14,12 +14,13 @@ from typing import Any
 from compactor import __version__
 from compactor_cli.deployed.stack import Stack
 from compactor_cli.interrupts import interrupted_by_sigterm
-from compactor_cli.smoke import objects
-from compactor_cli.smoke.checks import FAILED, Check, Result, run_checks
-from compactor_cli.smoke.listed import CHECKS
-from compactor_cli.smoke.report import redacted, written
-from compactor_cli.smoke.run_checks import spent
-from compactor_cli.smoke.world import Names, World
+from tests.aws import objects
+from tests.aws.checks import FAILED, Check, Result, run_checks
+from tests.aws.deployment import contexts
+from tests.aws.listed import CHECKS
+from tests.aws.report import redacted, written
+from tests.aws.run_checks import spent
+from tests.aws.world import World
 
 BUDGET = """\
 at most 30 minutes and one dollar (list prices of us-east-1):
@@ -46,43 +47,6 @@ class Actions:
     destroy: Callable[[str], None]
     show: Callable[[str], None]
     vpc: Mapping[str, Any] | None = None
-
-
-def contexts(
-    names: Names, key: str, vpc: Mapping[str, Any] | None = None
-) -> Mapping[str, Mapping[str, Any]]:
-    """Return the keys of the two deployments, by what they are for."""
-    source, lake = names.source, names.lake
-    keys = {"source": key, "destination": key}
-    return {
-        "runs": {
-            "name": names.stacks["runs"],
-            "s3_source_uri": f"s3://{source}/raw/",
-            "s3_destination_uri": f"s3://{lake}/compacted/",
-            "date_format": "%Y/%m/%d",
-            "reader_table": f"glue:{names.database}.logs",
-            "ingest": "events",
-            # No run but those of the list is to start.
-            "events_seconds": 86_400,
-            "clean_up": "delete",
-            "retention_days": 0,
-            "kms_keys": keys,
-            **({"vpc": vpc} if vpc else {}),
-        },
-        "tables": {
-            "name": names.stacks["tables"],
-            "s3_source_uri": f"s3://{source}/people/",
-            "s3_destination_uri": f"s3://{lake}/people/",
-            "depth": 3,
-            "table": f"glue:{names.database}.people",
-            "upsert_key": ["id"],
-            "order_by": ["at"],
-            "parquet_schema": "id BIGINT, at BIGINT, name STRING",
-            "maintenance": {"tables": [f"glue:{names.database}.people"]},
-            "maintenance_locations": [f"s3://{lake}/people.table/"],
-            "kms_keys": {**keys, "maintenance": key},
-        },
-    }
 
 
 def whole_test(world: World, actions: Actions, checks: Sequence[Check] = CHECKS) -> tuple[int, str]:
@@ -114,29 +78,6 @@ def whole_test(world: World, actions: Actions, checks: Sequence[Check] = CHECKS)
     figures.append(f"s3-compactor {__version__}, {time.monotonic() - began:.0f} seconds")
     report = written(results, figures=figures, names=_names(world))
     return code or int(bool(failures)), report
-
-
-def list_alone(
-    world: World, show: Callable[[str], None], checks: Sequence[Check] = CHECKS
-) -> tuple[int, str]:
-    """Run the list on a stack that is there, and remove what it wrote below the state.
-
-    Returns:
-        The exit code and the report.
-    """
-    results = list[Result]()
-    place = world.probes
-    try:
-        _run_list(checks, world, show, results)
-    finally:
-        s3 = world.client("s3")
-        pages = s3.get_paginator("list_objects_v2")
-        for page in pages.paginate(Bucket=place.bucket, Prefix=place.prefix):
-            for one in page.get("Contents", ()):
-                s3.delete_object(Bucket=place.bucket, Key=one["Key"])
-    figures = [f"s3-compactor {__version__}"]
-    report = written(results, figures=figures, names=_names(world))
-    return int(any(one.verdict == FAILED for one in results)), report
 
 
 def _run_list(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from compactor_cli.smoke.world import Names
+from tests.aws.world import Names
 
 if TYPE_CHECKING:
-    from compactor_cli.smoke.world import World
+    from tests.aws.world import World
 
 Clients = Callable[[str], Any]
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from compactor_cli.smoke.checks import FAILED, NOT_RUN, OK, Result
+from tests.aws.checks import FAILED, NOT_RUN, OK, Result
 
 _PATTERNS = (
     (re.compile(r"\barn:[\w-]+:[^\s,;'\")\]]+"), "<arn>"),

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 from compactor_cli.deployed.stack import Stack
-from compactor_cli.smoke.checks import CheckFailed, NotRun
+from tests.aws.checks import CheckFailed, NotRun
 
 PREFIX = "compactor-smoke-"
 SUFFIX = re.compile(r"[0-9a-f]{8}")
@@ -81,9 +81,8 @@ class World:
     Attributes:
         client: returns the client of a service; raises NotRun where there is none.
         store: S3 as runs use it.
-        names: of what was made; for a user's stack, only of probes.
+        names: of what was made.
         stacks: by what they are for (``runs``, ``tables``).
-        own: whether the stacks were made by the smoke test.
         endpoint: id of the endpoint for S3 in the functions' VPC; empty if they are in none.
         per_day: objects in each of the two date prefixes.
         wait_seconds: the longest wait for one answer.
@@ -96,7 +95,6 @@ class World:
     store: ObjectStore
     names: Names
     stacks: Mapping[str, Stack]
-    own: bool
     endpoint: str = ""
     per_day: int = 1_000
     wait_seconds: float = 600.0

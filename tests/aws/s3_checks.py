@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from compactor_cli.smoke.checks import CheckFailed
-from compactor_cli.smoke.world import World
+from tests.aws.checks import CheckFailed
+from tests.aws.world import World
 
 _LOST_RACE = {"PreconditionFailed", "412"}
 _WRONG_SUM = {"BadDigest", "InvalidRequest", "InvalidPart"}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from compactor_cli.smoke import run_checks, s3_checks, table_checks
-from compactor_cli.smoke.checks import Check
+from tests.aws import run_checks, s3_checks, table_checks
+from tests.aws.checks import Check
 
 _STATE = "404 on missing state under the prefix condition"
 _UPSERT = "table and upsert through Glue"
 
 CHECKS = (
-    Check("a conditional PUT twice", s3_checks.put_twice, own=False),
-    Check("the full-object CRC32", s3_checks.full_object_crc32, own=False),
+    Check("a conditional PUT twice", s3_checks.put_twice),
+    Check("the full-object CRC32", s3_checks.full_object_crc32),
     Check("a bucket that demands SSE headers", s3_checks.demands_encryption),
     Check("a bucket that denies unsigned payloads", s3_checks.demands_signed_payloads),
     Check("events with a customer key", run_checks.events),
