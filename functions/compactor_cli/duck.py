@@ -1,153 +1,219 @@
-"""DuckDB over local files: one view of all records, with columns from their paths."""
+"""DuckDB over the outputs of a destination: reads them through the store, and checks their rows."""
 
-# ruff: noqa: S608 - names are quoted, values are parameters or paths that this module made
+# ruff: noqa: S608 - statements are made of options of this module and of quoted names
 from __future__ import annotations
 
-import datetime
-import decimal
-import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any
 
+import duckdb
+from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+
 from compactor.errors import InvalidInput
-from compactor_cli.queried import COMMENTED, FLOW, JSON, LINES, Staged
+from compactor.log.entries import Output
+from compactor.model import Format
+from compactor.ports import ObjectStore
+from compactor.sizes import plural
+from compactor_cli.commands.failures import Failure
 
-#: The view that a query reads from.
-VIEW = "records"
-_PLACES = "__objects"
-_PARTITION, _SOURCE_KEY = "partition", "source_key"
-_DELIMITERS = {"tsv": ", delim='\\t'", FLOW: ", delim=' ', header=true, nullstr='-'"}
-# DuckDB reserves twice the maximum size of a JSON value, for each file.
-_LONGEST_JSON, _SHORTEST_JSON = 64 << 20, 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The result of a statement.
-
-    Attributes:
-        columns: their names.
-        rows: Python values.
-    """
-
-    columns: list[str]
-    rows: list[tuple[Any, ...]]
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """Return the rows as JSON objects."""
-        return [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
-
-
-def require_sql(statement: str) -> None:
-    """Check that DuckDB can parse a statement.
-
-    Raises:
-        InvalidInput: it cannot, or there is no statement.
-    """
-    import duckdb  # noqa: PLC0415 - an extra
-
-    try:
-        found = duckdb.extract_statements(statement)
-    except duckdb.Error as error:
-        raise _not_taken(statement, " ".join(str(error).split())) from None
-    if not found:
-        raise _not_taken(statement, "it contains no statement")
+_READ_BYTES, _RECORD_BYTES = 8 << 20, 64 << 20
+_TEXT = (
+    f"strict_mode=false, comment='', skip=0, max_line_size={_RECORD_BYTES},"
+    " compression={compression}, header={header}, delim={delim}, quote={quote}, escape={quote},"
+    " nullstr={null}"
+)
+_CSV = f"read_csv({{files}}, all_varchar=true, union_by_name=true, {_TEXT}"
+_LINES = f"read_csv({{files}}, auto_detect=false, columns={{{{'line': 'VARCHAR'}}}}, {_TEXT}"
+_JSON = (
+    "read_json({files}, format={form}, sample_size=-1, union_by_name=true,"
+    " maximum_object_size={longest}, compression={compression}"
+)
+_PARQUET = "read_parquet({files}, union_by_name=true"
+_JSON_FORMS: dict[Format | None, str] = {
+    Format.JSON_LINES: "newline_delimited",
+    Format.JSON_ARRAY: "array",
+}
+_OF_LINES = (None, Format.TEXT, Format.CLOUDFRONT)
+# Delimiter, quote, null text. What would divide the columns of a line is in no text.
+_TABLES: dict[Format | None, tuple[str, str, str]] = {
+    Format.CSV: (",", '"', ""),
+    Format.TSV: ("\t", '"', ""),
+    Format.VPC_FLOW: (" ", "", "-"),
+    **dict.fromkeys(_OF_LINES, ("\x1f\x1e\x1d\x1c", "", "\x1f\x1e")),
+}
+# The records of a document are in one of these lists.
+_LISTS = ("Records", "configurationItems", "logEvents", "Findings", "findings")
 
 
-def _not_taken(statement: str, said: str) -> InvalidInput:
-    return InvalidInput("SQL", statement, f"a DuckDB statement over {VIEW} ({said})")
-
-
-def ask(statement: str, staged: Sequence[Staged]) -> Found:
-    """Run a statement over these objects, as ``records``.
-
-    Args:
-        statement: DuckDB SQL.
-        staged: at least one object.
+def ask(statement: str, outputs: Sequence[Output], store: ObjectStore) -> tuple[list[str], Any]:
+    """Return the columns and rows of a statement over these outputs, as ``records``.
 
     Raises:
-        InvalidInput: DuckDB rejects the statement, or cannot read the records.
+        Failure: DuckDB cannot read an output, or reads other rows than its commit says.
+        InvalidInput: DuckDB rejects the statement.
     """
-    import duckdb  # noqa: PLC0415 - an extra
-
     with duckdb.connect() as connection:
+        connection.register_filesystem(_Outputs(outputs, store))
+        alike = groupby(sorted(outputs, key=_kind), _kind)
+        groups = [_Group(connection, list(some)) for _, some in alike]
+        column = "_object"
+        while any(column in group.types for group in groups):
+            column += "_"
+        for group in groups:
+            group.require_all_rows(column)
+        united = " UNION ALL BY NAME ".join(group.select(column) for group in groups)
+        connection.execute(f"CREATE VIEW records AS {united}")
         try:
-            _make_views(connection, staged)
             answer = connection.execute(statement)
-            columns = [str(one[0]) for one in answer.description or ()]
-            return Found(columns, answer.fetchall())
+            return [str(name[0]) for name in answer.description or ()], answer.fetchall()
         except duckdb.Error as error:
-            said = " ".join(str(error).split())
-            for one in staged:
-                if one.file.name in said:
-                    said = said.replace(str(one.file), one.source_key or f"an output of {one.path}")
-            raise _not_taken(statement, said) from None
+            accepted = f"a DuckDB statement over records ({_line_of(error)})"
+            raise InvalidInput("SQL", statement, accepted) from None
 
 
-def _make_views(connection: Any, staged: Sequence[Staged]) -> None:
-    hive = sorted({name for one in staged for name in one.columns})
-    with_keys = any(one.source_key is not None for one in staged)
-    names = [_PARTITION, *([_SOURCE_KEY] if with_keys else []), *hive]
-    columns = ", ".join(f"{_quoted(name)} VARCHAR" for name in ("filename", *names))
-    connection.execute(f"CREATE TABLE {_PLACES} ({columns})")
-    marks = ", ".join("?" * (1 + len(names)))
-    rows = [
-        [
-            str(one.file),
-            one.path,
-            *([one.source_key] if with_keys else []),
-            *(one.columns.get(name) for name in hive),
-        ]
-        for one in staged
-    ]
-    connection.executemany(f"INSERT INTO {_PLACES} VALUES ({marks})", rows)
-    views = []
-    for kind in sorted({one.kind for one in staged}):
-        files = [str(one.file) for one in staged if one.kind == kind]
-        views.append(_view(connection, kind, files, names))
-    united = " UNION ALL BY NAME ".join(f"SELECT * FROM {view}" for view in views)
-    connection.execute(f"CREATE VIEW {VIEW} AS {united}")
+class _Group:
+    """Outputs that one statement reads."""
+
+    def __init__(self, connection: Any, outputs: list[Output]) -> None:
+        self._connection, self._outputs = connection, outputs
+        self._format = outputs[0].format
+        self.types: dict[str, str] = {}
+        described = self._run(lambda some: f"DESCRIBE FROM {self._reader(some)})")
+        self.types = {str(row[0]): str(row[1]) for row in described}
+
+    def select(self, column: str, outputs: Sequence[Output] = ()) -> str:
+        """Return the statement of the records, with the URI of their output in ``column``."""
+        name = _quoted(column)
+        reader = self._reader(outputs or self._outputs)
+        reader += f", filename={_text(column)}, hive_partitioning=false)"
+        if self._format in (Format.CLOUDTRAIL, Format.JSON_LIST):
+            records = next(one for one in _LISTS if one in self.types)
+            listed = f"SELECT unnest({_quoted(records)}) AS record, {name} FROM {reader}"
+            is_struct = self.types[records].startswith("STRUCT")
+            return f"SELECT {'unnest(record)' if is_struct else 'record'}, {name} FROM ({listed})"
+        comments = " WHERE line NOT LIKE '#%'" if self._format is Format.CLOUDFRONT else ""
+        return f"SELECT * FROM {reader}{comments}"
+
+    def require_all_rows(self, column: str) -> None:
+        """Compare the rows of each output with its commit.
+
+        Raises:
+            Failure: an output has other rows, or cannot be read.
+        """
+        name, is_text = _quoted(column), self._format in (None, Format.TEXT)
+        size = "sum(octet_length(line::BLOB))" if is_text else "0"
+        # The hash has every value read.
+        measure = f"SELECT {name}, count(hash(row_of_output)), {size}"
+        counted = self._run(
+            lambda some: f"{measure} FROM ({self.select(column, some)}) AS row_of_output GROUP BY 1"
+        )
+        by_uri = {uri: (rows, int(size)) for uri, rows, size in counted}
+        for output in self._outputs:
+            rows, plain_bytes = by_uri.get(_uri(output), (0, 0))
+            if output.records in (None, rows):
+                continue
+            # Blank lines are no rows: where there are some, the bytes of all lines are compared.
+            unread = (output.plain_bytes or 0) - plain_bytes - output.records
+            if not is_text or not -1 <= unread <= output.records:
+                raise Failure(
+                    f"{_uri(output)} cannot be queried: DuckDB reads {rows:,} rows of its"
+                    f" {output.records:,} records"
+                )
+
+    def _run(self, query: Callable[[Sequence[Output]], str]) -> list[Any]:
+        """Run a query over the outputs; if it fails, find the output because of which it does."""
+        try:
+            return list(self._connection.execute(query(self._outputs)).fetchall())
+        except duckdb.Error as error:
+            for output in self._outputs:
+                try:
+                    self._connection.execute(query([output])).fetchall()
+                except duckdb.Error as own:
+                    message = f"{_uri(output)} cannot be queried: {_line_of(own)}"
+                    raise Failure(message) from None
+            together = f"{plural(len(self._outputs), 'output')} of {self._format}"
+            raise Failure(f"{together} cannot be queried together: {_line_of(error)}") from None
+
+    def _reader(self, outputs: Sequence[Output]) -> str:
+        """Return the table function of some outputs, up to where more options may follow."""
+        first = outputs[0]
+        options = {
+            "files": f"[{', '.join(_text(_uri(output)) for output in outputs)}]",
+            "compression": _text(first.compression.value),
+        }
+        if self._format is Format.PARQUET:
+            return _PARQUET.format(**options)
+        if self._format not in _TABLES:
+            form = _text(_JSON_FORMS.get(self._format, "unstructured"))
+            types = ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in self.types.items())
+            columns = f", columns={{{types}}}" if types else ""
+            sizes = [output.plain_bytes or _RECORD_BYTES for output in outputs]
+            # DuckDB reserves twice this for each file.
+            longest = min(max(1 << 20, *sizes), _RECORD_BYTES)
+            return _JSON.format(form=form, longest=longest, **options) + columns
+        delimiter, quote, null = _TABLES[self._format]
+        if first.table is not None and first.table.delimiter:
+            delimiter = first.table.delimiter
+        has_header = self._format is Format.VPC_FLOW or (
+            first.table is not None and first.table.header
+        )
+        return (_LINES if self._format in _OF_LINES else _CSV).format(
+            header=str(has_header).lower(),
+            delim=_text(delimiter),
+            quote=_text(quote),
+            null=_text(null),
+            **options,
+        )
 
 
-def _view(connection: Any, kind: str, files: Sequence[str], names: Sequence[str]) -> str:
-    reader = _reader(kind, files)
-    described = connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()
-    own = {str(row[0]).lower() for row in described} - {"filename"}
-    # Columns of the records take precedence over columns from their paths.
-    extra = "".join(f", p.{_quoted(name)}" for name in names if name.lower() not in own)
-    view = f"{VIEW}_{kind}"
-    connection.execute(
-        f"CREATE VIEW {view} AS SELECT r.* EXCLUDE (filename){extra} FROM {reader} r"
-        f" JOIN {_PLACES} p ON p.filename = r.filename"
-    )
-    return view
+class _Outputs(AbstractFileSystem):
+    """The outputs as files for DuckDB, by their URIs."""
+
+    protocol = "s3"
+    cachable = False
+
+    def __init__(self, outputs: Sequence[Output], store: ObjectStore) -> None:
+        super().__init__()
+        self.store = store
+        self.outputs = {_uri(output): output for output in outputs}
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return path
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        """Return the path itself: no character of a key is a wildcard."""
+        return [path]
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """Return the size that the commit names."""
+        return {"name": path, "size": self.outputs[path].size, "type": "file"}
+
+    def modified(self, path: str) -> datetime:
+        """Outputs never change."""
+        return datetime.fromtimestamp(0, UTC)
+
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> _File:
+        return _File(self, path, mode, block_size=_READ_BYTES)
 
 
-def _reader(kind: str, files: Sequence[str]) -> str:
-    listed = "[" + ", ".join(_text(file) for file in files) + "]"
-    usual = "filename=true, hive_partitioning=false"
-    # Infer types from all records: a later one of another type would fail the query.
-    whole = f"{usual}, union_by_name=true, sample_size=-1"
-    if kind == "parquet":
-        return f"read_parquet({listed}, union_by_name=true, {usual})"
-    if kind == JSON:
-        return f"read_json({listed}, {whole}, maximum_object_size={_longest_json(files)})"
-    if kind in (LINES, COMMENTED):
-        one = "columns={'line': 'VARCHAR'}, auto_detect=false, header=false, delim='\\x01'"
-        lines = f"read_csv({listed}, {usual}, {one}, quote='', escape='', null_padding=true)"
-        # DuckDB's option for comments also cuts off what follows a # within a line.
-        return lines if kind == LINES else f"(FROM {lines} WHERE line NOT LIKE '#%')"
-    return f"read_csv({listed}, {whole}{_DELIMITERS.get(kind, '')})"
+class _File(AbstractBufferedFile):
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        output = self.fs.outputs[self.path]
+        content: bytes = self.fs.store.get_range(output.bucket, output.key, start, end - start)
+        return content
 
 
-def _longest_json(files: Sequence[str]) -> int:
-    """Bytes that one JSON value of these files may take: no more than its file, if uncompressed."""
-    if any(file.endswith((".gz", ".zst")) for file in files):
-        return _LONGEST_JSON
-    longest = max(Path(file).stat().st_size for file in files)
-    return min(max(longest, _SHORTEST_JSON), _LONGEST_JSON)
+def _kind(output: Output) -> tuple[str, ...]:
+    table = output.table
+    dialect = (table.delimiter, str(table.header)) if table is not None else ()
+    return str(output.format), output.compression.value, *dialect
+
+
+def _uri(output: Output) -> str:
+    return f"s3://{output.bucket}/{output.key}"
 
 
 def _text(value: str) -> str:
@@ -158,11 +224,5 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _plain(value: Any) -> Any:
-    """Return a value for JSON; types that JSON lacks become text."""
-    if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    texts = (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, uuid.UUID, bytes)
-    return str(value) if isinstance(value, texts) else value
+def _line_of(error: Exception) -> str:
+    return " ".join(str(error).split())

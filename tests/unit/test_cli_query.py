@@ -1,13 +1,14 @@
-"""``compactor query``: each record once, by SQL, whatever is in outputs and whatever is not."""
+"""``compactor query``: SQL over outputs, or a sentence if DuckDB reads other than what is there."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,19 +16,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from compactor import layout
+from compactor.errors import InvalidInput
 from compactor.log.columnar import Rejects
-from compactor.model import Format
+from compactor.log.entries import Output
+from compactor.model import Compression, Format, TableDialect
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_cli.commands import main
-from compactor_cli.duck import ask as ask_duckdb
-from compactor_cli.queried import KINDS, Staged
+from compactor_cli.commands.failures import Failure
+from compactor_cli.commit_logs import all_logs
+from compactor_cli.duck import ask
 from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3
+from tests.support.demo_sources import SAME_RECORDS_OTHERWISE, compacted
 from tests.support.embedded import find_embedded
+from tests.support.examples import NOW
+from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.parquet_outputs import commit_rows
-
-SOURCE, DESTINATION = "s3://query-source/logs/", "s3://query-lake/compacted/"
-Ask = Callable[..., Any]
+from tests.support.world import World
 
 
 @pytest.fixture(scope="module")
@@ -36,108 +41,176 @@ def s3() -> Iterator[EmbeddedS3]:
         yield running
 
 
-def put(s3: EmbeddedS3, key: str, body: bytes, days: float = 30) -> None:
-    s3.seed("query-source", [SeedObject(f"logs/{key}", body, time.time() - days * 86_400)])
+def rows_of(world: World, statement: str = "SELECT * EXCLUDE (_object) FROM records") -> Any:
+    logs = all_logs(world.settings.state, world.store)
+    commits = [commit for log in logs for commit in log.newest_first(world.store)]
+    outputs = [commit.output for commit in commits if commit.output is not None]
+    return ask(statement, outputs, world.store)[1]
 
 
-def lines(*numbers: int) -> bytes:
-    return b"".join(json.dumps({"n": one, "deep": {"x": one}}).encode() + b"\n" for one in numbers)
+@pytest.mark.parametrize("name", SAME_RECORDS_OTHERWISE)
+def test_every_record_is_a_row(name: str) -> None:
+    sources, records = SAME_RECORDS_OTHERWISE[name]
+    assert rows_of(compacted(sources), "SELECT count(*) FROM records") == [(records,)]
 
 
-@pytest.fixture(scope="module")
-def compacted(s3: EmbeddedS3) -> EmbeddedS3:
-    """Three days of which two are compacted; the second got an object afterwards."""
-    s3.create_bucket("query-lake")
-    put(s3, "dt=2026-01-01/a.json.gz", gzip.compress(lines(1, 2), mtime=0))
-    put(s3, "dt=2026-01-01/b.json.gz", gzip.compress(lines(3), mtime=0))
-    put(s3, "dt=2026-01-02/a.json", lines(4))
-    put(s3, "dt=2026-01-02/bad.json.gz", gzip.compress(lines(5) * 99, mtime=0)[:-9])
-    with pytest.MonkeyPatch.context() as patch:
-        find_embedded(s3, patch)
-        assert main(["run", SOURCE, DESTINATION, "--depth", "1", "--workers", "1"]) == 0
-    put(s3, "dt=2026-01-02/late.json", lines(6))
-    put(s3, "dt=2026-01-03/a.json", lines(7), days=0)
-    return s3
+def test_a_number_sign_begins_no_comment() -> None:
+    header = b"ticket,price,at\n"
+    world = compacted(
+        {
+            f"{n}.csv": header
+            + b"".join(b"%s%d,1.5,2024-01-0%d\n" % (mark, n, n) for mark in (b"#", b"", b"#x"))
+            for n in (1, 2, 3)
+        }
+    )
+    found = rows_of(world, 'SELECT ticket, price, "at" FROM records ORDER BY ALL')
+    assert len(found) == 9
+    assert found[0] == ("#1", "1.5", "2024-01-01")
 
 
-@pytest.fixture
-def ask(
-    compacted: EmbeddedS3, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Ask:
-    find_embedded(compacted, monkeypatch)
-
-    def asked(statement: str, *words: str) -> Any:
-        capsys.readouterr()
-        assert main(["query", DESTINATION, statement, "--json", *words]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    return asked
+def test_values_of_tables_are_as_they_were_written() -> None:
+    rows = b'id,zip,note\n1%d,01234,"a ""b"", c"\n2%d,+49,\n'
+    world = compacted({f"{n}.csv": rows % (n, n) for n in range(3)})
+    found = rows_of(world, "SELECT zip, note FROM records WHERE id::INT IN (10, 20) ORDER BY id")
+    assert found == [("01234", 'a "b", c'), ("+49", None)]
 
 
-NUMBERS = "SELECT n, dt FROM records ORDER BY n"
+def test_the_first_row_of_a_table_without_a_header_is_a_row() -> None:
+    world = World(csv_header="absent")
+    world.put("a.csv", b"berlin1,ann\nberlin2,bob\n")
+    world.put("b.csv", b"berlin3,eve\n")
+    assert world.run().status == "done"
+    found = rows_of(world, "SELECT column0, column1 FROM records ORDER BY ALL")
+    assert found == [("berlin1", "ann"), ("berlin2", "bob"), ("berlin3", "eve")]
 
 
-def test_outputs_are_one_table_with_their_partitions_as_columns(ask: Ask) -> None:
-    assert ask(NUMBERS) == [
-        {"n": 1, "dt": "2026-01-01"},
-        {"n": 2, "dt": "2026-01-01"},
-        {"n": 3, "dt": "2026-01-01"},
-        {"n": 4, "dt": "2026-01-02"},
-    ]
-    counted = "SELECT partition, sum(deep.x)::INT AS s FROM records GROUP BY 1 ORDER BY 1"
-    assert ask(counted) == [
-        {"partition": "dt=2026-01-01/", "s": 6},
-        {"partition": "dt=2026-01-02/", "s": 4},
-    ]
+def test_a_record_of_a_cloudtrail_document_is_a_row_with_its_own_columns() -> None:
+    def document(first: int) -> bytes:
+        records = [{"eventID": str(first + n), "userIdentity": {"type": "Root"}} for n in (0, 1)]
+        return gzip.compress(json.dumps({"Records": records}).encode(), mtime=0)
+
+    world = compacted({f"{n}.json.gz": document(2 * n) for n in range(3)})
+    found = rows_of(world, "SELECT eventID, userIdentity.type FROM records ORDER BY 1")
+    assert found == [(str(n), "Root") for n in range(6)]
 
 
-def test_with_the_source_each_record_is_there_once_fresh_and_late_ones_too(
-    ask: Ask, capsys: pytest.CaptureFixture[str]
+def test_helper_columns_do_not_take_the_names_of_the_users() -> None:
+    world = compacted(
+        {
+            "a.json": b'{"filename": "mine", "partition": 7, "_object": 1}\n',
+            "b.json": b'{"filename": "yours", "partition": 8, "_object": 2}\n',
+        }
+    )
+    found = rows_of(world, "SELECT * FROM records ORDER BY filename")
+    assert [row[:3] for row in found] == [("mine", 7, 1), ("yours", 8, 2)]
+    assert found[0][3].startswith("s3://lake/compacted/")
+
+
+def test_lines_of_both_kinds_long_ones_and_blank_ones_are_rows_as_they_are() -> None:
+    time = b"2026-01-02T03:04:05Z "
+    lines = [time + b'a "quote, # and \x1f', time + b"x" * 3_000_000, time + b"b", time + b"c"]
+    world = compacted(
+        {
+            "lf.log": lines[0] + b"\n\n" + lines[1] + b"\n",
+            "crlf.log": lines[2] + b"\r\n" + lines[3] + b"\r\n",
+        }
+    )
+    found = rows_of(world, "SELECT line FROM records")
+    assert sorted(row[0].encode() for row in found) == sorted(lines)
+
+
+def stored(store: MemoryStore, name: str, body: bytes, records: int, format: Format) -> Output:
+    key = f"compacted/{name}"
+    store.seed("lake", key, body)
+    size = len(body)
+    return Output("lake", key, "", (), size, None, size, records, format, Compression.NONE)
+
+
+@pytest.mark.parametrize(
+    ("odd", "records", "told"),
+    [
+        (b'{"a":1,"a":2}\n', 1, "duplicate"),
+        (b'{"a": "\xff"}\n', 1, ""),
+        (b'{"a": 1}\n{"a": 3}\n', 3, "DuckDB reads 2 rows of its 3 records"),
+        (b'{"a": 1}\n{"a": 3}\n', 1, "DuckDB reads 2 rows of its 1 records"),
+    ],
+)
+def test_one_odd_output_makes_one_sentence_that_names_it(
+    odd: bytes, records: int, told: str
 ) -> None:
-    found = ask("SELECT n, dt, source_key FROM records ORDER BY n", "--exact", SOURCE)
-    assert [one["n"] for one in found] == [1, 2, 3, 4, 6, 7]
-    assert [one["dt"][-2:] for one in found] == ["01", "01", "01", "02", "02", "03"]
-    assert [one["source_key"] for one in found[3:]] == [
-        None,
-        "logs/dt=2026-01-02/late.json",
-        "logs/dt=2026-01-03/a.json",
+    store = MemoryStore(ManualClock(NOW))
+    store.add_bucket("lake")
+    lines = Format.JSON_LINES
+    outputs = [stored(store, f"{n}.json", b'{"a": 1}\n', 1, lines) for n in range(3)]
+    outputs.insert(1, stored(store, "odd[1]*.json", odd, records, lines))
+    with pytest.raises(Failure) as caught:
+        ask("SELECT count(*) FROM records", outputs, store)
+    assert str(caught.value).startswith("s3://lake/compacted/odd[1]*.json cannot be queried: ")
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_output_that_is_not_published_is_named() -> None:
+    store = MemoryStore(ManualClock(NOW))
+    store.add_bucket("lake")
+    output = stored(store, "a.json", b'{"a": 1}\n', 1, Format.JSON_LINES)
+    missing = replace(output, key="compacted/b.json")
+    with pytest.raises(Failure, match=r"^s3://lake/compacted/b\.json cannot be queried: "):
+        ask("SELECT count(*) FROM records", [output, missing], store)
+
+
+def test_outputs_of_several_formats_are_one_table() -> None:
+    store = MemoryStore(ManualClock(NOW))
+    store.add_bucket("lake")
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"n": [1, 2]}), sink)
+    outputs = [
+        stored(store, "p.parquet", sink.getvalue(), 2, Format.PARQUET),
+        replace(
+            stored(store, "c.csv", b'n,text\n3,"a,b"\n', 1, Format.CSV),
+            table=TableDialect(",", header=True),
+        ),
+        replace(
+            stored(store, "t.tsv", b"n\ttext\n4\tx y\n", 1, Format.TSV),
+            table=TableDialect("\t", header=True),
+        ),
+        stored(store, "l.log", b'5 "odd, line\n', 1, Format.TEXT),
+        stored(store, "a.json", b'[{"n": 6},\n{"n": 7}]\n', 2, Format.JSON_ARRAY),
+        stored(store, "c.log", b"#Version: 1.0\n2026-01-01\t7 #8\n", 1, Format.CLOUDFRONT),
+    ]
+    _, rows = ask("SELECT n::INT, text, line FROM records ORDER BY ALL", outputs, store)
+    assert rows == [
+        (1, None, None),
+        (2, None, None),
+        (3, "a,b", None),
+        (4, "x y", None),
+        (6, None, None),
+        (7, None, None),
+        (None, None, "2026-01-01\t7 #8"),
+        (None, None, '5 "odd, line'),
     ]
 
 
-def test_what_a_commit_left_alone_is_counted_and_not_read(
-    ask: Ask, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["query", DESTINATION, "SELECT 1 FROM records", "--exact", SOURCE]) == 0
-    assert "left out: 1 quarantined object" in capsys.readouterr().err
+def test_an_invalid_statement_is_refused_with_what_duckdb_says() -> None:
+    world = compacted({"a.json": b'{"a": 1}\n'})
+    with pytest.raises(InvalidInput, match="a DuckDB statement over records"):
+        rows_of(world, "SELECT nothing FROM records")
 
 
-def test_originals_say_which_source_a_record_is_of(ask: Ask) -> None:
-    statement = "SELECT n, source_key FROM records WHERE n <> 2 ORDER BY n"
-    assert ask(statement, "--originals") == [
-        {"n": 1, "source_key": "logs/dt=2026-01-01/a.json.gz"},
-        {"n": 3, "source_key": "logs/dt=2026-01-01/b.json.gz"},
-        {"n": 4, "source_key": "logs/dt=2026-01-02/a.json"},
-    ]
-
-
-def test_partitions_are_chosen_by_the_beginning_of_their_paths(ask: Ask) -> None:
-    below = ("--below", "dt=2026-01-02", "--exact", SOURCE)
-    assert [one["n"] for one in ask(NUMBERS, *below)] == [4, 6]
-
-
-def test_a_source_with_wildcards_is_read_where_it_means(ask: Ask) -> None:
-    assert [one["n"] for one in ask(NUMBERS, "--exact", f"{SOURCE}dt=*/")] == [1, 2, 3, 4, 6, 7]
-    assert [one["n"] for one in ask(NUMBERS, "--exact", f"{SOURCE}dt=*-03/")] == [1, 2, 3, 4, 7]
-
-
-def test_rejected_records_are_counted_and_their_place_is_shown(
+def test_the_command_prints_rows_of_the_chosen_partitions_and_counts_rejects(
     s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     find_embedded(s3, monkeypatch)
     store = S3Store(make_client(s3.endpoint_url))
     s3.create_bucket("rejects-lake")
-    put(s3, "odd/1.json", b'{"n": 1}\n{"n": "x"}\n')
-    places = {"s3_source_uri": SOURCE, "s3_destination_uri": "s3://rejects-lake/compacted/"}
+    s3.seed(
+        "query-source",
+        [SeedObject("logs/odd/1.json", b'{"n": 1}\n{"n": "x"}\n', time.time() - 86_400)],
+    )
+    places = {
+        "s3_source_uri": "s3://query-source/logs/",
+        "s3_destination_uri": "s3://rejects-lake/compacted/",
+    }
     settings = Settings.from_input({**places, "depth": 1, "output_format": "parquet"})
     partition = layout.partition_at(settings, "odd/")
     ((source,),) = store.list_objects("query-source", partition.prefix)
@@ -149,118 +222,23 @@ def test_rejected_records_are_counted_and_their_place_is_shown(
     told = "1 rejected record in no output"
     where = f"s3://{bucket}/_compactor/compacted/partitions/odd/rejects/"
     destination = places["s3_destination_uri"]
-    for words in (["--exact", f"{SOURCE}od*/"], []):
-        assert main(["query", destination, "SELECT n FROM records", "--json", *words]) == 0
-        said = capsys.readouterr()
-        assert json.loads(said.out) == [{"n": 1}]
-        assert f"left out: {told}: see {where}" in said.err
-    assert main(["verify", SOURCE, destination]) == 0
+    statement = "SELECT n FROM records"
+    assert main(["query", destination, statement, "--json", "--below", "od"]) == 0
     said = capsys.readouterr()
-    assert f"{told}, kept in" in said.out
-    assert f"{where}one.json" in said.out
-    assert main(["verify", SOURCE, destination, "--json"]) == 0
+    assert json.loads(said.out) == [{"n": 1}]
+    assert f"left out: {told}: see {where}" in said.err
+    assert main(["query", destination, statement, "--below", "even"]) == 2
+    assert "the beginning of the path of a partition with outputs" in capsys.readouterr().err
+    assert main(["verify", places["s3_source_uri"], destination, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["rejected"], found["rejects"]) == (1, [f"{where}one.json"])
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["SELECT nothing FROM records"], "a DuckDB statement over records"),
-        (
-            ["SELECT 1", "--below", "dt=2025"],
-            "the beginning of the path of a partition with objects",
-        ),
-        (["SELECT 1", "--exact", "here"], "--exact"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused_in_one_line(
-    ask: Ask, capsys: pytest.CaptureFixture[str], words: list[str], told: str
-) -> None:
-    assert main(["query", DESTINATION, *words, "--json"]) == 2
-    said = capsys.readouterr()
-    assert not said.out
-    assert told in said.err
-    assert len(said.err.splitlines()) == 1
 
 
 def test_without_duckdb_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("compactor_cli.machine.extras.find_spec", lambda name: None)
-    assert main(["query", DESTINATION, "SELECT 1"]) == 1
+    assert main(["query", "s3://lake/compacted/", "SELECT 1"]) == 1
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
     assert "pip install 's3-compactor[query]'" in said[0]
-
-
-def staged(directory: Path, name: str, body: bytes, path: str = "dt=1/") -> Staged:
-    file = directory / name
-    file.write_bytes(body)
-    return Staged(file, name.split(".")[1], path)
-
-
-def test_every_kind_of_object_is_read_and_kinds_beside_each_other_are_one_table(
-    tmp_path: Path,
-) -> None:
-    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "p.parquet")
-    given = [
-        Staged(tmp_path / "p.parquet", "parquet", "dt=1/"),
-        staged(tmp_path, "c.csv", b'n,text\n3,"a,b"\n', "dt=2/"),
-        staged(tmp_path, "t.tsv", b"n\ttext\n4\tx y\n", "dt=3/"),
-        staged(tmp_path, "l.lines.gz", gzip.compress(b'5 "odd, line\n'), "plain/"),
-    ]
-    statement = "SELECT n, text, line, dt, partition FROM records ORDER BY partition, n"
-    found = ask_duckdb(statement, given)
-    assert found.rows == [
-        (1, None, None, "1", "dt=1/"),
-        (2, None, None, "1", "dt=1/"),
-        (3, "a,b", None, "2", "dt=2/"),
-        (4, "x y", None, "3", "dt=3/"),
-        (None, None, '5 "odd, line', None, "plain/"),
-    ]
-
-
-def test_a_record_s_own_column_goes_before_what_its_place_says(tmp_path: Path) -> None:
-    given = [staged(tmp_path, "a.json", b'{"DT": "mine", "partition": 7}\n')]
-    found = ask_duckdb("SELECT * FROM records", given)
-    assert found.to_json() == [{"DT": "mine", "partition": 7}]
-
-
-def test_types_depend_on_all_records_not_on_the_first(tmp_path: Path) -> None:
-    body = b'{"n": 1}\n' * 30_000 + b'{"n": "x"}\n'
-    found = ask_duckdb("SELECT count(n) FROM records", [staged(tmp_path, "a.json", body)])
-    assert found.rows == [(30_001,)]
-
-
-FLOW_LOG = b"version account-id start bytes\n2 123456789012 17 40\n2 123456789012 18 -\n"
-ARRAYS = b'[{"n": 1},{"n": 2},\n{"n": 3}]\n'
-CDN_LOG = b"#Version: 1.0\n#Fields: date time sc-bytes\n2026-01-01\t00:00:01\t7 #8\n"
-
-
-def test_every_format_has_a_way_to_be_queried() -> None:
-    assert set(KINDS) == set(Format)
-
-
-def test_a_header_is_no_record_and_an_array_is_its_elements(tmp_path: Path) -> None:
-    given = [
-        staged(tmp_path, f"f.{KINDS[Format.VPC_FLOW]}", FLOW_LOG, "flow/"),
-        staged(tmp_path, f"g.{KINDS[Format.VPC_FLOW]}", FLOW_LOG, "flow/"),
-        staged(tmp_path, f"c.{KINDS[Format.CLOUDFRONT]}", CDN_LOG, "cdn/"),
-        staged(tmp_path, f"d.{KINDS[Format.CLOUDFRONT]}.gz", gzip.compress(CDN_LOG), "cdn/"),
-        staged(tmp_path, f"a.{KINDS[Format.JSON_ARRAY]}", ARRAYS, "array/"),
-        staged(tmp_path, f"l.{KINDS[Format.JSON_LINES]}", b'{"n": 4}\n{"n": 5}\n', "lines/"),
-    ]
-    counts = "SELECT partition, count(*) FROM records GROUP BY ALL ORDER BY ALL"
-    expected = [("array/", 3), ("cdn/", 2), ("flow/", 4), ("lines/", 2)]
-    assert ask_duckdb(counts, given).rows == expected
-    assert ask_duckdb("SELECT sum(n), sum(bytes) FROM records", given).rows == [(15, 80)]
-    whole = ask_duckdb("SELECT DISTINCT line FROM records WHERE line IS NOT NULL", given)
-    assert whole.rows == [("2026-01-01\t00:00:01\t7 #8",)]
-
-
-def test_hundreds_of_small_objects_fit_into_memory(tmp_path: Path) -> None:
-    # At the 128 MiB that a JSON value of 64 MiB needs, DuckDB would reserve 50 GB for them.
-    given = [staged(tmp_path, f"{n}.json", lines(n), f"dt={n}/") for n in range(400)]
-    found = ask_duckdb("SELECT count(*), sum(n) FROM records", given)
-    assert found.rows == [(400, sum(range(400)))]

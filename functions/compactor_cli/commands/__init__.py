@@ -11,7 +11,7 @@
     restore    rebuilds sources from their outputs              restore
     locate     finds the source of a record                     locate
     manifest   exports where every source is                    manifest, ../mapping.py
-    query      SQL over outputs, or each record exactly once    query, ../queried.py, ../duck.py
+    query      SQL over outputs                                 query, ../duck.py
     clean-up   deletes sources past retention                   clean_up, ../cleaning.py
     adopt      rebuilds a lost commit log                       adopt
     reconcile  registers objects without an event               reconcile
@@ -170,13 +170,11 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "query": Command(
         "compactor_cli.commands.query",
-        "run SQL over outputs, or over outputs and new objects with each record once",
+        "run SQL over outputs, whose rows are first compared with the commits",
         """\
   compactor query s3://my-lake/compacted/ 'SELECT count(*) FROM records'
-  compactor query s3://my-lake/compacted/ 'SELECT partition, count(*) FROM records GROUP BY 1' \\
-      --exact s3://my-logs/raw/ --below dt=2026-01-
-  compactor query s3://my-lake/compacted/ --originals \\
-      "SELECT source_key FROM records WHERE message LIKE '%refused%'"
+  compactor query s3://my-lake/compacted/ 'SELECT _object, count(*) FROM records GROUP BY 1' \\
+      --below dt=2026-01-
 """,
     ),
     "adopt": Command(

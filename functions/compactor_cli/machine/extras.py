@@ -11,7 +11,7 @@ _PROJECT = "s3-compactor"
 # Includes packages of their own extras, which may be missing separately.
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "local": ("moto", "flask", "antlr4", "jsonpath_ng", "aws_lambda_powertools"),
-    "query": ("duckdb",),
+    "query": ("duckdb", "fsspec"),
     "rows": ("pyarrow",),
     "iceberg": ("pyiceberg", "pyarrow"),
     "delta": ("deltalake", "pyarrow"),
@@ -24,6 +24,7 @@ _EXTRA_OF: Mapping[str, str] = {
     "aws_lambda_powertools": "lambda",
     "deltalake": "delta",
     "duckdb": "query",
+    "fsspec": "query",
     "moto": "local",
     "pyarrow": "rows",
     "pyiceberg": "iceberg",
