@@ -10,13 +10,12 @@ from typing import Any
 
 import aws_cdk
 
-from cdk import checks
+from cdk import REPOSITORY, checks
 from cdk.app import read_flags
 from cdk.config import Config
 from cdk.config_checks import require_region
+from cdk.emr_serverless import stop_application
 from cdk.stack import CompactorStack
-from compactor_dev import REPOSITORY
-from compactor_dev.emr_serverless import stop_application
 from tests.aws.world import Names
 
 _CDK = REPOSITORY / "node_modules" / ".bin" / "cdk"
