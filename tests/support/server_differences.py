@@ -128,8 +128,8 @@ DIFFERENCES: tuple[Difference, ...] = (
         "moto",
         Condition.KEYS,
         _NO_CONTROLS,
-        # The answer to CreateMultipartUpload is then invalid XML; the id is read without botocore.
-        (_LONG, f"{_OUTPUT}[botocore-bell]"),
+        # The answer to CreateMultipartUpload is then invalid XML.
+        (_LONG, f"{_OUTPUT}[bell]"),
         ("Failed", "TransientStoreError"),
     ),
     Difference(

@@ -135,7 +135,10 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         QuarantineReason.RECORDS_DIFFER: Reason(
             "records read differently", "set format or csv_header to what they are"
         ),
-        QuarantineReason.UNSUPPORTED_TYPE: Reason("types or metadata that no output keeps"),
+        QuarantineReason.UNSUPPORTED_TYPE: Reason(
+            "types or metadata that no output keeps",
+            "leave them out by exclude, or write them with other types",
+        ),
         QuarantineReason.TOO_LARGE: Reason("documents too large", "write them in smaller objects"),
         QuarantineReason.ARCHIVED: Reason("archived", "restore them in S3; each run tries again"),
         QuarantineReason.ACCESS_DENIED: Reason(
