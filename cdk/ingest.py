@@ -43,7 +43,7 @@ _STREAMS_CHARACTERS = 3_000
 # The listing follows from the registry's table. Clean-up goes through all commit logs, too much
 # for a run every few minutes; scheduled runs do it.
 _NOT_OF_STREAMS = ("listing", "clean_up")
-_KINDS = ("Object Created", "Object Deleted", "Object Restore Completed")
+_KINDS = ("Object Created", "Object Deleted")
 
 
 class Ingest(Construct):

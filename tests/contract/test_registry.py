@@ -183,16 +183,6 @@ def test_what_was_left_is_pending_with_its_reason(registry: Registry) -> None:
     assert next(registry.pending(STREAM, PARTITION)).state is ItemState.PENDING
 
 
-def test_an_archived_object_that_was_restored_is_pending_again(registry: Registry) -> None:
-    registry.register(STREAM, [item("a", "1")])
-    (found,) = registry.pending(STREAM, PARTITION)
-    registry.mark(STREAM, [Mark(found, ItemState.LEFT, reason="archived@1")], 5_000.0)
-    assert registry.register(STREAM, [item("a")]).known == 1
-    assert len(registry.register(STREAM, [item("a", restored=True)]).new) == 1
-    (again,) = registry.pending(STREAM, PARTITION)
-    assert (again.state, again.sequencer) == (ItemState.PENDING, ordered_sequencer("1"))
-
-
 def test_a_partition_rests_only_if_nothing_touched_it_since(registry: Registry) -> None:
     registry.touch(STREAM, "day=1/", 10.5)
     registry.touch(STREAM, "", 30.0)

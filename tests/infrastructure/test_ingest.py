@@ -113,7 +113,7 @@ def test_the_rule_lets_through_what_happens_below_the_source_and_nothing_else(
     # moto's annotation wants fields that it does not look at.
     pattern: Any = EventPattern.load(json.dumps(rule["EventPattern"]))
 
-    for kind in ("Object Created", "Object Deleted", "Object Restore Completed"):
+    for kind in ("Object Created", "Object Deleted"):
         assert pattern.matches_event(_event(kind, "app-logs", "raw/a b+ü.json")), kind
         assert not pattern.matches_event(_event(kind, "app-logs", "other/a.json"))
         assert not pattern.matches_event(_event(kind, "app-logs-2", "raw/a.json"))

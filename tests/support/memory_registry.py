@@ -71,7 +71,6 @@ class MemoryRegistry:
             old = self.items.get(place)
             if old is None or supersedes(one, old):
                 self.items[place] = one if old is None else in_place_of(one, old)
-                self.items[place] = replace(self.items[place], restored=False)
                 new.append(one)
             self.hook("put done")
         return Registered(new, len(items) - len(new))

@@ -25,7 +25,7 @@ def record(key: str, name: str = "ObjectCreated:Put", **given: Any) -> dict[str,
         "key": quote_plus(key, safe="/"),
         "sequencer": given.get("sequencer", "0055AED6"),
     }
-    if name.removeprefix("s3:").startswith(("ObjectCreated", "ObjectRestore")):
+    if name.removeprefix("s3:").startswith("ObjectCreated"):
         one |= {"size": given.get("size", 10), "eTag": given.get("etag", "e" * 32)}
     if given.get("version"):
         one["versionId"] = given["version"]
@@ -66,11 +66,6 @@ def bridged(key: str, kind: str = "Object Created", **given: Any) -> str:
             "detail": detail,
         }
     )
-
-
-def by_topic(body: str) -> str:
-    """Return a body in the envelope of SNS."""
-    return json.dumps({"Type": "Notification", "MessageId": "1", "Message": body})
 
 
 TEST_EVENT = json.dumps(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compactor.registry.events import ForeignMessage, Happened, ObjectEvent, decode
 from compactor.registry.items import ordered_sequencer
-from tests.support.s3_events import TEST_EVENT, bridged, by_topic, notification, record
+from tests.support.s3_events import TEST_EVENT, bridged, notification, record
 
 KEYS = ["logs/a.json", "logs/a b+c%2B.json", "logs/день=1/ü.gz", "logs/=?&#.gz", "logs/\U0001f600"]
 
@@ -23,8 +23,7 @@ def only(body: str) -> ObjectEvent:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_a_key_comes_out_as_it_is_by_every_way_of_delivery(key: str) -> None:
-    told = {only(notification(key)), only(bridged(key)), only(by_topic(notification(key)))}
-    assert {one.key for one in told | {only(by_topic(bridged(key)))}} == {key}
+    assert {only(notification(key)).key, only(bridged(key)).key} == {key}
 
 
 def test_an_event_has_all_that_a_listing_would() -> None:
@@ -51,8 +50,7 @@ def test_an_event_has_all_that_a_listing_would() -> None:
         ("ObjectRemoved:Delete", Happened.REMOVED),
         ("ObjectRemoved:DeleteMarkerCreated", Happened.REMOVED),
         ("LifecycleExpiration:Delete", Happened.REMOVED),
-        ("ObjectRestore:Completed", Happened.RESTORED),
-        ("ObjectRestore:Post", None),
+        ("ObjectRestore:Completed", None),
         ("ObjectTagging:Put", None),
         ("LifecycleTransition", None),
         ("Replication:OperationMissedThreshold", None),
@@ -70,12 +68,12 @@ def test_a_delete_marker_leaves_no_object_and_a_deleted_version_others() -> None
     marker = bridged("a", "Object Deleted", deletion="Delete Marker Created", **given_)
     assert only(marker).version == ""
     assert only(bridged("a", "Object Deleted", **given_)).version == "v1"
-    assert only(bridged("a", "Object Restore Completed")).happened is Happened.RESTORED
+    assert decode(bridged("a", "Object Restore Completed")) == []
     assert decode(bridged("a", "Object Tags Added")) == []
 
 
 def test_test_events_and_empty_notifications_are_of_no_object() -> None:
-    assert decode(TEST_EVENT) == decode(by_topic(TEST_EVENT)) == decode('{"Records": []}') == []
+    assert decode(TEST_EVENT) == decode('{"Records": []}') == []
 
 
 def test_several_records_of_one_message_are_several_events() -> None:
@@ -116,7 +114,6 @@ def test_sequencers_are_in_the_order_of_s3() -> None:
         notification("a").replace('"key": "a"', '"key": "\\ud800"'),
         bridged("a").replace('"object"', '"thing"'),
         bridged("a").replace('"detail": {', '"detail": {"bucket2": 1}, "other": {'),
-        by_topic("not json"),
         json.dumps({"source": "aws.ec2", "detail": {}}),
     ],
 )

@@ -1,6 +1,6 @@
 """The registry: objects known from a bucket's event notifications, instead of LIST.
 
-events           decodes messages about objects: notification, EventBridge, SNS
+events           decodes messages about objects: notifications and EventBridge
 streams          which stream an object belongs to, and which partition its key names
 items            what is stored for a key, and which of two events is later
 registry_ports   the ports: the table of items, and what starts runs

@@ -1,8 +1,8 @@
 """Decodes what S3 reports about objects from the body of a message.
 
-Supported are S3's own notifications, the events that S3 sends to EventBridge, and either of them in
-an SNS envelope. Their formats are in "Event message structure" in the Amazon S3 User Guide, and
-in "Amazon S3 events" of EventBridge. Pure.
+Supported are S3's own notifications, and the events that S3 sends to EventBridge. Their formats are
+in "Event message structure" in the Amazon S3 User Guide, and in "Amazon S3 events" of EventBridge.
+Pure.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ class Happened(StrEnum):
 
     CREATED = "created"
     REMOVED = "removed"
-    RESTORED = "restored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,6 @@ def decode(body: str) -> list[ObjectEvent]:
         ForeignMessage: it is not from S3.
     """
     document = _document(body)
-    if document.get("Type") == "Notification" and isinstance(document.get("Message"), str):
-        document = _document(document["Message"])
     if document.get("Event") == "s3:TestEvent":
         return []
     try:
@@ -108,18 +105,15 @@ def _of_notification(record: Mapping[str, Any]) -> ObjectEvent | None:
 
 def _happened(name: str) -> Happened | None:
     """Return what a notification's name means; None if no object appears or disappears."""
-    kind, _, what = name.partition(":")
+    kind = name.partition(":")[0]
     if kind == "ObjectCreated":
         return Happened.CREATED
-    if kind in {"ObjectRemoved", "LifecycleExpiration"}:
-        return Happened.REMOVED
-    return Happened.RESTORED if (kind, what) == ("ObjectRestore", "Completed") else None
+    return Happened.REMOVED if kind in {"ObjectRemoved", "LifecycleExpiration"} else None
 
 
 _BRIDGED: Mapping[str, Happened] = {
     "Object Created": Happened.CREATED,
     "Object Deleted": Happened.REMOVED,
-    "Object Restore Completed": Happened.RESTORED,
 }
 
 

@@ -55,7 +55,6 @@ class Item:
         registered: when the item was last written, UNIX seconds.
         version: of the object; empty in an unversioned bucket.
         reason: why it was left, and under which settings; empty unless it was left.
-        restored: an archived object can be read now. Not stored.
     """
 
     partition: Partition
@@ -68,7 +67,6 @@ class Item:
     version: str = ""
     state: ItemState = ItemState.PENDING
     reason: str = ""
-    restored: bool = False
 
     @property
     def source(self) -> SourceObject:
@@ -156,8 +154,7 @@ def supersedes(new: Item, old: Item) -> bool:
     if old.etag == new.etag and old.state is ItemState.COMPACTED:
         return new.time > old.time
     if old.etag == new.etag:
-        may_pass = new.restored or old.reason.startswith(LEFT_PASSING)
-        return may_pass and old.state is ItemState.LEFT
+        return old.state is ItemState.LEFT and old.reason.startswith(LEFT_PASSING)
     # LIST returns whole seconds.
     return new.time >= int(old.time)
 

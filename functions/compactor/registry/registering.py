@@ -108,7 +108,6 @@ class _Wanted:
                 event.sequencer,
                 self._now,
                 event.version,
-                restored=event.happened is Happened.RESTORED,
             )
             if self._is_unwanted(item):
                 return False
