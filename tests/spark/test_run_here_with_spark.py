@@ -58,7 +58,7 @@ def test_one_report_covers_small_and_oversized_partitions(
     assert (summary["partitions"], summary["objects_before"]) == (2, 23)
     assert (summary["objects_after"], summary["records"]) == (2, 23)
     assert 0 < summary["cost"]["vcpu_hours"] < 1
-    assert summary["cost"]["by"]["Spark, memory"] > 0
+    assert summary["cost"]["by"]["Spark"] > 0
     given = {"s3_source_uri": places[0], "s3_destination_uri": places[1]}
     settings = Settings.from_input(given)
     where = Places(settings.source.root, settings.destination, settings.state)

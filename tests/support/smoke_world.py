@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 import threading
+import zlib
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -174,6 +176,7 @@ class Account:
         self._clients: dict[str, Any] = {}
         self._executions = Executions(self.engine)
         self._policies: dict[str, str] = {}
+        self._sums: dict[str, int] = {}
         # S3Store changes how its client parses listings.
         self._stored_by = boto3.client(
             "s3",
@@ -205,6 +208,9 @@ class Account:
                     # moto knows no conditions, and would deny every request.
                     "put_bucket_policy": self._keep_policy,
                     "delete_bucket_policy": self._drop_policy,
+                    # moto accepts any CRC32 of a whole object.
+                    "upload_part": self._upload_part,
+                    "complete_multipart_upload": self._complete_multipart_upload,
                 },
             )
         elif service == "cloudwatch":
@@ -218,6 +224,17 @@ class Account:
 
     def _drop_policy(self, **asked: str) -> None:
         self._policies.pop(asked["Bucket"], None)
+
+    def _upload_part(self, **asked: Any) -> Any:
+        sum_before = self._sums.get(asked["UploadId"], 0)
+        self._sums[asked["UploadId"]] = zlib.crc32(asked["Body"], sum_before)
+        return self.cloud.client("s3").upload_part(**asked)
+
+    def _complete_multipart_upload(self, **asked: Any) -> Any:
+        expected = b64encode(self._sums[asked["UploadId"]].to_bytes(4)).decode()
+        if asked.get("ChecksumCRC32", expected) != expected:
+            raise refusal("BadDigest", "CompleteMultipartUpload")
+        return self.cloud.client("s3").complete_multipart_upload(**asked)
 
     def _history(self, **asked: str) -> Any:
         """CloudWatch runs an action when moto has the alarm in its state."""
