@@ -1,7 +1,7 @@
-"""The answers of S3, put in where botocore would send a request.
+"""The answers of S3 to the requests of botocore: all but the GET of a source.
 
-Signing, retries, parsing and all that is the store's own stay real; sockets, TLS and the parsing of
-an answer's head are left out.
+Signing, retries and parsing of bodies stay real; sockets, TLS and the parsing of an answer's head
+are left out. Sources, which libcurl reads, are in :mod:`tests.scale.bodies`.
 """
 
 from __future__ import annotations
