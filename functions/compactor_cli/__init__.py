@@ -1,1 +1,1 @@
-"""The command line: commands, the generator, and access to deployed stacks."""
+"""The command line: commands, and access to deployed stacks."""

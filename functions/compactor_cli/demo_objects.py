@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -18,27 +17,25 @@ from compactor.errors import InvalidInput
 from compactor.model import SourceObject
 from compactor.scanning.choosing import Layout, choose
 from compactor.scanning.layouts import Keys
-from compactor_cli.generator import GeneratorSpec, LogFormat, generate
-from compactor_cli.generator.spec import parse_start
 from compactor_local.embedded import SeedObject
+from compactor_local.generate import KINDS, generate
 
 BUCKET = "demo"
 SOURCE_URI = f"s3://{BUCKET}/logs/"
 DESTINATION_URI = f"s3://{BUCKET}/compacted/"
 SOURCE_PREFIX = "logs/"
 
-_DAYS = 3
-# Late objects arrive up to three days after their events: with these days, all have settled.
-_FIRST_DAY = "today-8"
+_DAYS, _RECORDS = 3, 25
+# With these days, all objects have settled.
+_DAYS_AGO = 8
 _DAY_SECONDS = 86_400
-# One partition gets a fifth of all objects; each of the others about a 26th.
+# One partition gets a fifth of all objects; each of the others a 15th.
 _BUSY = "busy"
 _BUSY_SHARE = 5
 # A limit between the seconds of the busy partition and those of the others.
-_HALF, _MEAN_BYTES = 0.8, 9_000
+_LIMIT_SHARE, _MEAN_BYTES = 0.6, 7_500
 # The embedded S3 holds everything in memory.
 _MOST_BYTES = 2 * 1024**3
-_ABOVE_DATE = re.compile(r".*?(?=\d{4}/\d\d/\d\d/)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class Seed:
 
 
 def generated(count: int, *, oversized: bool = False) -> Seed:
-    """Return logs of all seven formats over three days, each format below its own prefix.
+    """Return generated objects of three days, each kind below its own prefix.
 
     Args:
         count: total number of objects.
@@ -61,29 +58,28 @@ def generated(count: int, *, oversized: bool = False) -> Seed:
     Raises:
         InvalidInput: the number of objects is out of range.
     """
-    start = parse_start(_FIRST_DAY)
+    if count < 1:
+        raise InvalidInput("--objects", count, "a number from 1 on")
+    start = datetime.now(UTC).date() - timedelta(days=_DAYS_AGO)
     busy = count // _BUSY_SHARE if oversized else 0
-    mixed = GeneratorSpec(
-        objects=count - busy, rows=25, formats=tuple(LogFormat), start=start, days=_DAYS
-    )
-    objects = _with_prefixes(mixed, [one.value for one in mixed.formats])
     fields: dict[str, Any] = {
         "s3_source_uri": SOURCE_URI + "*/",
         "date_format": "%Y/%m/%d",
         "start": start.isoformat(),
     }
     if busy:
-        spec = GeneratorSpec(objects=busy, rows=25, start=start, days=1)
-        objects = itertools.chain(objects, _with_prefixes(spec, [_BUSY]))
-        fields["lambda_max_seconds"] = _HALF * SPEEDS[LINES].seconds(busy, busy * _MEAN_BYTES)
-    return Seed(objects, count, fields)
-
-
-def _with_prefixes(spec: GeneratorSpec, names: Sequence[str]) -> Iterator[SeedObject]:
-    for number, one in enumerate(generate(spec)):
-        above = f"{SOURCE_PREFIX}{names[number % len(names)]}/"
-        key = _ABOVE_DATE.sub(above, one.key, count=1)
-        yield SeedObject(key, one.content, one.last_modified)
+        seconds = SPEEDS[LINES].seconds(busy, busy * _MEAN_BYTES)
+        fields["lambda_max_seconds"] = _LIMIT_SHARE * seconds
+    mixed = generate(count - busy, _RECORDS, kinds=KINDS, start=start, days=_DAYS)
+    of_one_day = generate(busy, _RECORDS, kinds=("json",), start=start, days=1)
+    objects = itertools.chain(
+        ((one.key, one) for one in mixed),
+        ((one.key.replace("json/", f"{_BUSY}/", 1), one) for one in of_one_day),
+    )
+    seeds = (
+        SeedObject(SOURCE_PREFIX + key, one.content, one.last_modified) for key, one in objects
+    )
+    return Seed(seeds, count, fields)
 
 
 def from_directory(directory: Path) -> Seed:

@@ -75,9 +75,9 @@ def test_the_demo_on_generated_logs_shows_the_table_and_what_was_verified(tmp_pa
     out, err = process.communicate(timeout=LONGEST_SECONDS)
     assert (process.returncode, without_progress(err)) == (0, "")
     rows = table(out)
-    assert rows["Partitions"][0] == "21"
+    assert rows["Partitions"][0] == "12"
     assert rows["Objects"][0] == "210"
-    assert int(rows["Objects"][1]) >= 21
+    assert int(rows["Objects"][1]) >= 12
     assert rows["Records"][0] == rows["Records"][1]
     assert f": {rows['Records'][0]} records of 210 sources are in exactly one of" in out
     assert f"report: {tmp_path / 'new' / 'report.html'}" in out
@@ -91,7 +91,7 @@ def test_the_demo_shows_one_oversized_partition_done_by_spark(spark, tmp_path):
     out, err = process.communicate(timeout=LONGEST_SECONDS)
     assert (process.returncode, without_progress(err)) == (0, "")
     rows = table(out)
-    assert rows["Partitions"][0] == "22"
+    assert rows["Partitions"][0] == "13"
     assert rows["Objects"][0] == "210"
     (line,) = [line for line in out.splitlines() if line.startswith("by Spark: ")]
     assert line.startswith("by Spark: busy/")

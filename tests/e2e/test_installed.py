@@ -7,6 +7,7 @@ import re
 import subprocess
 import zipfile
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ import pytest
 import compactor
 from compactor_cli.commands import COMMANDS
 from compactor_cli.machine.spark_submit import SparkMissing, find_spark
-from compactor_local.embedded import EmbeddedS3
+from compactor_local.embedded import EmbeddedS3, SeedObject
+from compactor_local.generate import generate
 from tests.support.progress_lines import without_progress
 from tests.support.wheel import Installed, build, install
 
@@ -23,7 +25,7 @@ SOURCE, LAKE = "s3://installed-logs/raw/", "s3://installed-lake/compacted/"
 ROWS, TABLE = "s3://installed-logs/rows/", "s3://installed-lake/table/"
 BY_SPARK, BY_SPARK_TABLE = "s3://installed-logs/spark/", "s3://installed-lake/spark/"
 # What was written just now counts as settled, and its day as closed.
-FIELDS = ("--depth", "3", "--settle-seconds", "0", "--open-partition-seconds", "0")
+FIELDS = ("--depth", "4", "--settle-seconds", "0", "--open-partition-seconds", "0")
 MOST_PACKAGES = 25
 MOST_BYTES = 100_000_000
 
@@ -48,6 +50,15 @@ class Shell:
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self.installed.compactor(*words, cwd=self.directory, environment=self.s3.environment)
+
+    def fill(self, prefix: str, files: int, kinds: tuple[str, ...]) -> None:
+        """Put generated objects below a prefix of the logs."""
+        day = datetime.now(UTC).date() - timedelta(days=3)
+        generated = generate(files, 20, kinds=kinds, start=day, days=1)
+        self.s3.seed(
+            "installed-logs",
+            [SeedObject(prefix + one.key, one.content, one.last_modified) for one in generated],
+        )
 
     def shown(self, *words: str) -> str:
         """What it prints; it succeeds, and has nothing to complain of."""
@@ -129,8 +140,7 @@ def test_the_command_line_is_started_by_its_name_and_by_that_of_its_package(
 
 @pytest.mark.slow
 def test_the_base_install_is_all_that_a_run_and_what_follows_it_need(shell: Shell) -> None:
-    generated = shell.shown("generate", SOURCE, "-f", str(OBJECTS), "--format", "json,csv")
-    assert generated.startswith(f"{OBJECTS} objects, ")
+    shell.fill("raw/", OBJECTS, ("json", "csv"))
     assert json.loads(shell.shown("probe", LAKE, "--json"))["safe"]
     assert f"{OBJECTS}" in shell.shown("plan", SOURCE, LAKE, *FIELDS)
 
@@ -178,7 +188,7 @@ def test_a_missing_extra_ends_in_one_line_with_the_command_that_installs_it(shel
 def test_parquet_without_arrow_ends_in_one_line_with_the_command_that_installs_it(
     shell: Shell,
 ) -> None:
-    shell.shown("generate", ROWS, "-f", "4", "--days", "1")
+    shell.fill("rows/", 4, ("json",))
     parquet = ("--output-format", "parquet", "--workers", "1", "--json")
     told = shell.refused("run", ROWS, TABLE, *FIELDS, *parquet)
     assert "pip install 's3-compactor[rows]'" in told
@@ -202,7 +212,7 @@ def test_the_extra_rows_has_all_that_parquet_needs(
 ) -> None:
     put_a_module_in_the_way(tmp_path)
     rows = Shell(install(wheel, tmp_path / "venv", "rows"), shell.s3, tmp_path)
-    rows.shown("generate", ROWS, "-f", "4", "--days", "1")
+    rows.fill("rows/", 4, ("json",))
     parquet = ("--output-format", "parquet", "--workers", "1", "--json")
     assert json.loads(rows.shown("run", ROWS, TABLE, *FIELDS, *parquet))["status"] == "SUCCEEDED"
     verified = json.loads(rows.shown("verify", ROWS, TABLE, "--json"))
@@ -221,7 +231,7 @@ def test_the_extras_rows_and_spark_have_all_that_parquet_by_spark_needs(
         pytest.skip(str(error))
     put_a_module_in_the_way(tmp_path)
     spark = Shell(install(wheel, tmp_path / "venv", "rows", "spark"), shell.s3, tmp_path)
-    spark.shown("generate", BY_SPARK, "-f", "4", "--days", "1")
+    spark.fill("spark/", 4, ("json",))
     parquet = ("--output-format", "parquet", "--engine", "spark", "--json")
     ran = json.loads(spark.shown("run", BY_SPARK, BY_SPARK_TABLE, *FIELDS, *parquet))
     assert (ran["status"], bool(ran["summary"]["spark"])) == ("SUCCEEDED", True)

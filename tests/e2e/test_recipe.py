@@ -30,14 +30,16 @@ def recipe(repo_root: Path) -> str:
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Path:
+def directory(tmp_path: Path, repo_root: Path) -> Path:
     """Where it is typed: a checkout with an environment to activate."""
     binaries = tmp_path / ".venv" / "bin"
     binaries.mkdir(parents=True)
-    command = binaries / "compactor"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m compactor_cli "$@"\n')
-    command.chmod(0o755)
+    for name, words in (("compactor", "-m compactor_cli"), ("python", "")):
+        command = binaries / name
+        command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        command.chmod(0o755)
     (binaries / "activate").write_text(f'PATH="{binaries}:$PATH"\n')
+    (tmp_path / "scripts").symlink_to(repo_root / "scripts")
     return tmp_path
 
 
@@ -61,7 +63,7 @@ def test_what_the_readme_says_works_when_it_is_typed(
     # Single CSV objects whose header nothing confirms may be left alone.
     assert 500 >= taken > 450
     assert _number(r"sound: .* ([\d,]+) sources", done.stdout) == taken
-    listed = set(re.findall(r"(raw/orders/\S+\.csv)  s3://", done.stdout))
+    listed = set(re.findall(r"(raw/csv/\S+\.csv)  s3://", done.stdout))
     restored = (directory / "restored").rglob("*.csv")
     assert {one.relative_to(directory / "restored").as_posix() for one in restored} == listed
     assert len(listed) > 200

@@ -109,7 +109,6 @@ MISTAKES: list[tuple[tuple[str, ...], int, str]] = [
     (("tables", "plan"), 2, "table"),
     (("tables", "scan", "events"), 2, "glue:"),
     (("tables", "scan", "s3://mistakes/logs/"), 2, "delta:s3://bucket/prefix/"),
-    (("generate",), 2, "output"),
     (("demo", "--source", "absent"), 2, "--source"),
     (("demo", "--port", "99999"), 2, "a port from 1 to 65,535"),
 ]

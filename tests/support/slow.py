@@ -13,7 +13,7 @@ SLOW = frozenset(
         "clean_up_crashes", "clean_up_handlers", "cli_deployed", "cli_events", "cli_query",
         "cli_scan", "cli_table", "cli_typed", "copied_slices", "crashes", "deep_json",
         "delivered_again", "discover_partitioning", "event_handlers", "every_order",
-        "generator_objects", "generator_output", "gets_surroundings", "handlers",
+        "gets_surroundings", "handlers",
         "log_identity", "maintenance_killed", "make", "many_gets",
         "odd_answers", "past_columns", "place", "properties", "readahead", "resumed_discovery",
         "runner", "s3_answers", "s3_bodies", "s3_deletes", "s3_routes", "s3_retries",

@@ -91,11 +91,6 @@ def test_every_command_names_a_dead_endpoint_soon_in_one_line(capsys, monkeypatc
     assert asked == [endpoint._SILENCE_SECONDS] * endpoint._TRIES
 
 
-def test_generate_reports_a_dead_endpoint_too(capsys, dead):
-    assert main(["generate", "s3://bucket/", "-f", "1", "--endpoint-url", dead]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 def test_who_takes_the_connection_and_says_nothing_is_no_answer(monkeypatch):
     monkeypatch.setattr(endpoint, "_SILENCE_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -215,8 +215,7 @@ def test_wrong_usage_is_one_line_that_names_the_help(capsys, words):
         (["restore", "s3://dst/d/", "one", "--json"], "--json"),
         (["restore", "s3://dst/d/", "one", "two", "--etag", "e", "-o", "back"], "--etag"),
         (["demo", "--source", "/does/not/exist"], "--source"),
-        (["demo", "--objects", "0"], "objects"),
-        (["generate"], "output"),
+        (["demo", "--objects", "0"], "--objects"),
     ],
 )
 def test_wrong_input_is_one_line_that_names_the_field(capsys, words, field):

@@ -42,7 +42,6 @@ NOT_NEEDED = [
     "pyarrow",
     "pyiceberg",
     "rich",
-    "smart_open",
 ]
 
 

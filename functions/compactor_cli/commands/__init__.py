@@ -1,7 +1,6 @@
 """``compactor``: the command line.
 
     demo       the whole workflow on an embedded S3             demo
-    generate   realistic logs to try it on                      ../generator/
     scan       what lies below a prefix, and what to do next    scan, ../scanned.py, ../jobs.py
     plan       what a run would do                              plan
     run        a run against any S3                             run, ../one_run.py, ../whole.py
@@ -73,19 +72,10 @@ COMMANDS: Mapping[str, Command] = {
         "compactor_cli.commands.demo",
         "run the whole workflow on an embedded S3, and verify the result",
         """\
-  compactor demo                             2,000 generated objects of seven formats
+  compactor demo                             2,000 generated objects of four kinds
   compactor demo --source ~/logs             the same on your own logs; they are only read
   compactor demo --objects 200 --keep        leave the embedded S3 running to look around
   compactor demo --json | jq .verified       for scripts
-""",
-    ),
-    "generate": Command(
-        "compactor_cli.generator.command",
-        "write log objects to try it on, realistic and reproducible, to S3 or a directory",
-        """\
-  compactor generate /tmp/logs -f 1000 --format mixed
-  compactor generate s3://my-logs/raw/ -f 5000 -r 50 --format alb --start today-7
-  compactor generate -b my-logs --prefix raw -f 100 --endpoint-url http://127.0.0.1:9000
 """,
     ),
     "scan": Command(

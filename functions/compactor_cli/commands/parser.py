@@ -78,10 +78,6 @@ _SELDOM: Mapping[str, frozenset[str]] = {
     "start": frozenset({"name", "region"}),
     "restore": frozenset({"etag", "source_bucket"}),
     "tables": frozenset({"log", "name", "region"}),
-    "generate": frozenset(
-        {"accounts", "bucket", "empty_rate", "late_rate", "missing_newline_rate", "prefix"}
-        | {"regions", "seed", "size_sigma", "workers"}
-    ),
 }
 
 
