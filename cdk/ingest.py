@@ -1,7 +1,7 @@
 """Events: S3 notifies EventBridge of each object, a rule fills a queue, a function registers them.
 
-The workflow is started once enough objects are pending, by the function that registers them, or
-once one has been pending for long enough, by the function that checks every few minutes.
+Another function checks every few minutes whether enough objects are pending, or one has been
+pending for long enough, and starts the workflow.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Ingest(Construct):
         config: what is deployed.
         storage: the storage, with a registry.
         functions: the functions, with ``register`` and ``sweep``.
-        machine: the state machine that they start.
+        machine: the state machine that ``sweep`` starts.
         run_input: the input of scheduled runs.
 
     Attributes:
@@ -90,8 +90,9 @@ class Ingest(Construct):
         )
         self._route()
         for name in ("register", "sweep"):
-            self._let_start(functions, name, machine)
+            self._describe_streams(functions.by_name[name])
         self._feed(functions)
+        self._let_start(functions, machine)
         self._sweep(functions.by_name["sweep"])
 
     def _streams(self, run_input: Mapping[str, Any]) -> str:
@@ -140,12 +141,14 @@ class Ingest(Construct):
         )
         rule.add_target(targets.SqsQueue(self.queue, dead_letter_queue=self.dead_letters))
 
-    def _let_start(self, functions: Functions, name: str, machine: sfn.StateMachine) -> None:
+    def _describe_streams(self, function: lambda_.Function) -> None:
         registry = self._storage.registry
         assert registry is not None  # noqa: S101 - made for deployments with events
-        function, role = functions.by_name[name], functions.roles[name]
         function.add_environment("REGISTRY_TABLE", registry.table.table_name)
         function.add_environment("STREAMS", self.streams)
+
+    def _let_start(self, functions: Functions, machine: sfn.StateMachine) -> None:
+        function, role = functions.by_name["sweep"], functions.roles["sweep"]
         function.add_environment("STATE_MACHINE_ARN", machine.state_machine_arn)
         allow(role, ["states:StartExecution"], [machine.state_machine_arn])
         executions = Stack.of(self).format_arn(

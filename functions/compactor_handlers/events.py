@@ -1,28 +1,22 @@
-"""State that the event handlers keep between calls: streams, registry and state machine."""
+"""State that the event handlers keep between calls: streams and registry."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import cache
 
-from aws_lambda_powertools.metrics import MetricUnit
-
-from compactor.aws.executions import StateMachine
 from compactor.errors import InvalidInput
-from compactor.invocation import logger, metrics
-from compactor.registry.registry_ports import Executions, Registry
-from compactor.registry.starting import Looked, start_due
+from compactor.registry.registry_ports import Registry
 from compactor.registry.streams import Stream, parse_streams
 from compactor.runs.event_listing import registry_at
 
-# Environment variables: JSON list of streams; DynamoDB table; ARN of the compaction workflow.
-STREAMS, TABLE, MACHINE = "STREAMS", "REGISTRY_TABLE", "STATE_MACHINE_ARN"
+# Environment variables: JSON list of streams; DynamoDB table.
+STREAMS, TABLE = "STREAMS", "REGISTRY_TABLE"
 
 
 @dataclass(frozen=True, slots=True)
 class Office:
-    """The streams and services that the function's environment names.
+    """The streams and the registry that the function's environment names.
 
     Attributes:
         born: text that is unique to each stream's registration, by the stream's name.
@@ -30,17 +24,7 @@ class Office:
 
     streams: tuple[Stream, ...]
     registry: Registry
-    executions: Executions
     born: dict[str, str]
-
-    def start_due(self, stream: Stream, now: float) -> Looked:
-        """Start a run of a stream if one is due, and log it."""
-        looked = start_due(stream, self.registry, self.executions, self.born[stream.name], now)
-        started = looked.started is not None
-        metrics.add_metric(name="ExecutionsStarted", unit=MetricUnit.Count, value=int(started))
-        if looked.started is not None:
-            logger.info("started", stream=stream.name, execution=looked.started.arn)
-        return looked
 
 
 def office(now: float) -> Office:
@@ -52,35 +36,34 @@ def office(now: float) -> Office:
     Raises:
         InvalidInput: the environment is invalid, or a stream belongs to another source.
     """
-    return _office(_named(TABLE), _named(STREAMS), _named(MACHINE), int(now))
+    return _office(environment(TABLE), environment(STREAMS), int(now))
 
 
-def _named(variable: str) -> str:
+def environment(variable: str) -> str:
+    """Return the value of an environment variable.
+
+    Raises:
+        InvalidInput: it is not set.
+    """
     value = os.environ.get(variable, "")
     if not value:
         raise InvalidInput(variable, value, "a value in the function's environment")
     return value
 
 
-_offices: dict[tuple[str, str, str], Office] = {}
+_offices: dict[tuple[str, str], Office] = {}
 
 
-def _office(table: str, streams: str, machine: str, now: int) -> Office:
-    place = table, streams, machine
+def _office(table: str, streams: str, now: int) -> Office:
+    place = table, streams
     if place not in _offices:
         parsed, registry = parse_streams(streams, table), registry_at(table)
         born = {one.name: registry.claim(one.identity, float(now)) for one in parsed}
-        _offices[place] = Office(parsed, registry, _machine(machine), born)
+        _offices[place] = Office(parsed, registry, born)
     return _offices[place]
-
-
-@cache
-def _machine(arn: str) -> StateMachine:
-    return StateMachine(arn)
 
 
 def forget() -> None:
     """Clear the caches, so that the environment is re-read. For tests."""
     _offices.clear()
-    _machine.cache_clear()
     registry_at.cache_clear()

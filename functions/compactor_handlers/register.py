@@ -1,19 +1,16 @@
-"""Lambda: register the objects that S3 events name, and start a run when enough have arrived."""
+"""Lambda: register the objects that S3 events name."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.clock import SystemClock
-from compactor.errors import TransientStoreError
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.registry.events import bodies
 from compactor.registry.registering import Registration, register
-from compactor.registry.starting import LOOK_SECONDS, is_busy, is_worth_a_look
-from compactor_handlers.events import Office, office
+from compactor_handlers.events import office
 
 
 @logger.inject_lambda_context
@@ -30,20 +27,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     here = office(now)
     done = register(bodies(event), here.streams, here.registry, now)
     _report(done)
-    _start(here, done, now)
     return {"batchItemFailures": [{"itemIdentifier": one} for one in done.failed]}
-
-
-def _start(here: Office, done: Registration, now: float) -> None:
-    for stream in here.streams:
-        batch = done.batches.get(stream.name)
-        if batch is None or not is_worth_a_look(stream, batch):
-            continue
-        # The objects are registered by now: a run that is not started here, the sweep starts.
-        with suppress(TransientStoreError):
-            looks = here.registry.may_look(stream.name, now, LOOK_SECONDS)
-            if looks and not is_busy(batch, here.executions, now):
-                here.start_due(stream, now)
 
 
 def _report(done: Registration) -> None:

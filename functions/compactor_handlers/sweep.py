@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
+from compactor.aws.executions import StateMachine
 from compactor.clock import SystemClock
 from compactor.invocation import (
     SERVICE,
@@ -20,11 +22,13 @@ from compactor.invocation import (
 )
 from compactor.orchestration.reconcile import Reconciliation
 from compactor.orchestration.reconcile_rounds import go_on
-from compactor.registry.starting import Looked
+from compactor.registry.starting import Looked, start_due
 from compactor.registry.streams import Stream
-from compactor_handlers.events import Office, office
+from compactor_handlers.events import Office, environment, office
 from compactor_handlers.runtime import store_for
 
+# Environment variable with the ARN of the compaction workflow.
+MACHINE = "STATE_MACHINE_ARN"
 # Reserved for the look at the stream that follows reconciliation.
 _RESERVE_SECONDS = 60.0
 # Margin after the invocation's end, so that no other call resumes a round still in progress.
@@ -91,7 +95,7 @@ def _reconciled(
 
 
 def _swept(stream: Stream, here: Office, now: float) -> dict[str, Any]:
-    looked = here.start_due(stream, now)
+    looked = _started(stream, here, now)
     waiting = looked.waiting
     oldest = round(waiting.oldest_seconds(now), 3)
     for name, unit, value in (
@@ -101,6 +105,23 @@ def _swept(stream: Stream, here: Office, now: float) -> dict[str, Any]:
     ):
         _count(stream, name, unit, value)
     return _summary(stream, looked, oldest)
+
+
+def _started(stream: Stream, here: Office, now: float) -> Looked:
+    """Start a run of the stream if one is due, and log it."""
+    machine = state_machine(environment(MACHINE))
+    looked = start_due(stream, here.registry, machine, here.born[stream.name], now)
+    started = looked.started is not None
+    metrics.add_metric(name="ExecutionsStarted", unit=MetricUnit.Count, value=int(started))
+    if looked.started is not None:
+        logger.info("started", stream=stream.name, execution=looked.started.arn)
+    return looked
+
+
+@cache
+def state_machine(arn: str) -> StateMachine:
+    """Return the workflow's client; cached with its connections."""
+    return StateMachine(arn)
 
 
 def _count(stream: Stream, name: str, unit: MetricUnit, value: float) -> None:

@@ -206,23 +206,12 @@ def test_a_partition_rests_only_if_nothing_touched_it_since(registry: Registry) 
 
 def test_a_batch_is_passed_once(registry: Registry) -> None:
     assert registry.batch(STREAM).number == 1
-    assert registry.arrived(STREAM, 3, 300).objects == 3
-    found = registry.arrived(STREAM, 2, 2**41)
-    assert (found.number, found.objects, found.bytes) == (1, 5, 300 + 2**41)
     assert registry.advance(STREAM, 1, 77.5, "arn:1")
     assert not registry.advance(STREAM, 1, 99.0, "arn:other")
     found = registry.batch(STREAM)
-    assert (found.number, found.cut, found.execution, found.objects) == (2, 77.5, "arn:1", 0)
-    registry.looked(STREAM, 1, 9, 9)
-    assert registry.batch(STREAM).objects == 0
-    registry.looked(STREAM, 2, 9, 9)
-    assert registry.batch(STREAM).objects == 9
-
-
-def test_of_those_who_look_concurrently_one_may(registry: Registry) -> None:
-    assert registry.may_look(STREAM, 100.0, 5.0)
-    assert not registry.may_look(STREAM, 104.0, 5.0)
-    assert registry.may_look(STREAM, 105.0, 5.0)
+    assert (found.number, found.cut, found.execution) == (2, 77.5, "arn:1")
+    assert registry.advance(STREAM, 2, 99.0, "arn:2")
+    assert not registry.advance(STREAM, 2, 99.0, "arn:other")
 
 
 def test_a_stream_is_whose_it_was_first(registry: Registry) -> None:

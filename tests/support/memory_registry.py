@@ -145,32 +145,12 @@ class MemoryRegistry:
         self.hook("batch")
         return self._batches.get(stream, Batch())
 
-    def arrived(self, stream: str, objects: int, size: int) -> Batch:
-        self.hook("arrived")
-        old = self._batches.get(stream, Batch())
-        new = replace(old, objects=old.objects + objects, bytes=old.bytes + size)
-        self._batches[stream] = new
-        return new
-
-    def may_look(self, stream: str, now: float, pause_seconds: float) -> bool:
-        old = self._batches.get(stream, Batch())
-        if old.looked and old.looked > now - pause_seconds:
-            return False
-        self._batches[stream] = replace(old, looked=now)
-        return True
-
-    def looked(self, stream: str, number: int, objects: int, size: int) -> None:
-        self.hook("looked")
-        old = self._batches.get(stream, Batch())
-        if old.number == number:
-            self._batches[stream] = replace(old, objects=objects, bytes=size)
-
     def advance(self, stream: str, number: int, cut: float, execution: str) -> bool:
         self.hook("advance")
         old = self._batches.get(stream, Batch())
         if old.number != number:
             return False
-        self._batches[stream] = Batch(number + 1, cut, execution, looked=old.looked)
+        self._batches[stream] = Batch(number + 1, cut, execution)
         self.hook("advance done")
         return True
 

@@ -112,11 +112,16 @@ def test_a_batch_is_registered_and_only_what_is_not_from_s3_comes_again(deployed
     assert (item["sk"], item["state"], item["pending"]) == ("/1.json", "PENDING", "/1.json")
 
 
-def test_the_threshold_starts_one_run_with_the_streams_input(deployed: Deployed) -> None:
+def test_a_sweep_past_the_threshold_starts_one_run_with_the_streams_input(
+    deployed: Deployed,
+) -> None:
     told = [deployed.put(f"a/{n}.json") for n in range(3)]
     assert deployed.registered(*told[:2]) == []
-    assert deployed.executions() == []
+    assert deployed.swept()["started"] is None
     assert deployed.registered(told[2]) == []
+    assert deployed.executions() == []
+    assert deployed.swept()["started"] is not None
+    deployed.swept()
     (execution,) = deployed.executions()
     given = json.loads(execution["input"])
     assert given["listing"] == f"events:{deployed.table}/logs"
@@ -134,6 +139,7 @@ def test_a_run_takes_what_was_registered_and_marks_it(
     deployed: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deployed.registered(*[deployed.put(f"a/{n}.json", time=1.0) for n in range(3)])
+    deployed.swept()
     (execution,) = deployed.executions()
     event = {
         "input": json.loads(execution["input"]),
@@ -194,13 +200,21 @@ def test_sweeps_continue_a_round_that_the_daily_one_began(
     assert (again["known"], again["complete"]) == (3, True)
 
 
-@pytest.mark.parametrize("missing", ["REGISTRY_TABLE", "STREAMS", "STATE_MACHINE_ARN"])
+@pytest.mark.parametrize("missing", ["REGISTRY_TABLE", "STREAMS"])
 def test_a_function_without_its_environment_says_which(
     deployed: Deployed, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     monkeypatch.setenv(missing, "")
     with pytest.raises(InvalidInput, match=missing):
         deployed.registered(deployed.put("a/1.json"))
+
+
+def test_a_sweep_without_a_state_machine_says_so(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_MACHINE_ARN", "")
+    with pytest.raises(InvalidInput, match="STATE_MACHINE_ARN"):
+        deployed.swept()
 
 
 def test_a_table_that_is_not_there_is_one_line(

@@ -8,7 +8,7 @@ from compactor.errors import InvalidInput, TransientStoreError
 from compactor.log.log import CommitLog
 from compactor.model import Partition, SkipReason
 from compactor.registry.items import ItemState
-from compactor.registry.starting import HELD_SECONDS, is_busy
+from compactor.registry.starting import HELD_SECONDS
 from compactor.runs.event_listing import open_pending
 from compactor.runs.partition_receipts import Counts
 from compactor.runs.run_partition import record_partition
@@ -391,17 +391,16 @@ def test_a_run_that_failed_is_made_up_for_though_nothing_is_pending() -> None:
     world.must_be_finished()
 
 
-def test_while_a_run_goes_on_nothing_need_be_counted() -> None:
+def test_a_run_under_way_holds_the_next_one_for_six_hours_at_most() -> None:
     world = EventWorld()
     world.deliver(world.put("a/1.json"), world.put("a/2.json"))
-    assert not is_busy(world.registry.batch("logs"), world.executions, world.clock.now())
-    world.sweep()
-    batch = world.registry.batch("logs")
-    assert is_busy(batch, world.executions, world.clock.now())
-    # One that never ends does not hold others for ever.
-    assert not is_busy(batch, world.executions, world.clock.now() + HELD_SECONDS)
-    world.run_started()
-    assert not is_busy(batch, world.executions, world.clock.now())
+    assert world.sweep().started is not None
+    world.clock.advance(60)
+    world.deliver(world.put("a/3.json"), world.put("a/4.json"))
+    looked = world.sweep()
+    assert (looked.busy, looked.started) == (True, None)
+    world.clock.advance(HELD_SECONDS - 60)
+    assert world.sweep().started is not None
 
 
 def _returned(world: EventWorld, body: bytes) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from compactor.errors import InvalidInput, TransientStoreError
-from compactor.registry.items import Batch, Item, Removal
+from compactor.registry.items import Item, Removal
 from compactor.registry.registry_ports import Registered, Withdrawn
 from tests.support.event_world import EventWorld
 from tests.support.memory_registry import MemoryRegistry
@@ -38,9 +38,6 @@ class Throttled(MemoryRegistry):
         if path in self.paths:
             raise SLOW
         super().touch(stream, path, newest)
-
-    def arrived(self, stream: str, objects: int, size: int) -> Batch:
-        raise SLOW
 
 
 def world_with(registry: MemoryRegistry) -> EventWorld:

@@ -279,44 +279,17 @@ class DynamoRegistry(DynamoTable):
         found = self._get({"pk": stream, "sk": "batch"})
         return Batch() if found is None else batch_of(found)
 
-    def arrived(self, stream: str, objects: int, size: int) -> Batch:
-        """Add to the counts of registered objects and bytes, which are hints."""
-        values = {":objects": numeric(objects), ":bytes": numeric(size)}
-        update = "ADD #objects :objects, #bytes :bytes"
-        found = self._update({"pk": stream, "sk": "batch"}, update, "", values)
-        return batch_of(found or {})
-
-    def may_look(self, stream: str, now: float, pause_seconds: float) -> bool:
-        """Return True, to one caller per ``pause_seconds``, if it may look for due work."""
-        values = {":now": numeric(now), ":before": numeric(now - pause_seconds)}
-        condition = "attribute_not_exists(looked) OR looked <= :before"
-        key = {"pk": stream, "sk": "batch"}
-        return self._update(key, "SET looked = :now", condition, values) is not None
-
-    def looked(self, stream: str, number: int, objects: int, size: int) -> None:
-        """Set the hints of a batch to the counts that were found."""
-        values = {":objects": numeric(objects), ":bytes": numeric(size)}
-        self._of_batch(stream, number, "SET #objects = :objects, #bytes = :bytes", values)
-
     def advance(self, stream: str, number: int, cut: float, execution: str) -> bool:
         """Advance to the next batch; return False if another writer did so first."""
-        update = (
-            "SET #number = :next, #cut = :cut, #execution = :execution, #objects = :zero,"
-            " #bytes = :zero"
-        )
+        update = "SET #number = :next, #cut = :cut, #execution = :execution"
+        condition = "attribute_not_exists(#number)" if number == 1 else "#number = :number"
         values = {
             ":next": numeric(number + 1),
             ":cut": numeric(cut),
             ":execution": {"S": execution},
-            ":zero": numeric(0),
         }
-        return self._of_batch(stream, number, update, values)
-
-    def _of_batch(self, stream: str, number: int, update: str, values: Attributes) -> bool:
-        condition = "#number = :number"
-        if number == 1:
-            condition += " OR attribute_not_exists(#number)"
-        values = {**values, ":number": numeric(number)}
+        if number > 1:
+            values[":number"] = numeric(number)
         return self._update({"pk": stream, "sk": "batch"}, update, condition, values) is not None
 
 

@@ -131,14 +131,8 @@ def head_of(found: Attributes) -> Head:
 
 def batch_of(found: Attributes) -> Batch:
     """Return the batch of a row."""
-    return Batch(
-        int(value_of(found, "number")) or 1,
-        value_of(found, "cut"),
-        text_of(found, "execution"),
-        int(value_of(found, "objects")),
-        int(value_of(found, "bytes")),
-        value_of(found, "looked"),
-    )
+    number = int(value_of(found, "number"))
+    return Batch(number, value_of(found, "cut"), text_of(found, "execution"))
 
 
 def names_in(expression: str) -> dict[str, str]:

@@ -223,7 +223,9 @@ class _OfPartition:
             raise error
         self._found.known += registered.known
         self._found.registered += len(registered.new)
-        self._wake(items, registered.new)
+        # Known objects need it, too: a crash may have prevented it after their registration.
+        newest = max(one.time for one in items)
+        self._listing.registry.touch(self._listing.stream, self._partition.path, newest)
 
     def _is_of_interest(self, one: SourceObject) -> bool:
         found = self._found
@@ -250,13 +252,3 @@ class _OfPartition:
             one.last_modified,
             registered=self._given.now,
         )
-
-    def _wake(self, items: Sequence[Item], new: Sequence[Item]) -> None:
-        """Touch the partition's head item, and count new objects as arrived.
-
-        Known objects need the touch, too, in case a crash prevented it after their registration.
-        """
-        registry, stream = self._listing.registry, self._listing.stream
-        registry.touch(stream, self._partition.path, max(one.time for one in items))
-        if new:
-            registry.arrived(stream, len(new), sum(one.size for one in new))

@@ -128,16 +128,11 @@ class Batch:
         number: of the next one.
         cut: when the last one was started, UNIX seconds; 0.0 before the first.
         execution: ARN of the last one; empty before the first.
-        objects, bytes: registered since then; a hint that it may be time to check.
-        looked: when a sweep last checked, UNIX seconds.
     """
 
     number: int = 1
     cut: float = 0.0
     execution: str = ""
-    objects: int = 0
-    bytes: int = 0
-    looked: float = 0.0
 
 
 def supersedes(new: Item, old: Item) -> bool:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from compactor.errors import TransientStoreError
 from compactor.model import Partition, SkipReason, SourceObject
 from compactor.planning.key_rules import KeyRules
 from compactor.registry.events import ForeignMessage, Happened, ObjectEvent, decode
-from compactor.registry.items import Batch, Item, Removal, latest
+from compactor.registry.items import Item, Removal, latest
 from compactor.registry.registry_ports import Registry
 from compactor.registry.streams import Stream
 
@@ -31,7 +30,6 @@ class Registration:
         known: duplicate or late events.
         withdrawn: objects that were removed.
         ignored: objects that belong to no stream.
-        batches: by name of each stream with new objects: what has arrived since its last run.
     """
 
     failed: dict[str, str] = field(default_factory=dict)
@@ -40,7 +38,6 @@ class Registration:
     known: int = 0
     withdrawn: int = 0
     ignored: int = 0
-    batches: dict[str, Batch] = field(default_factory=dict)
 
 
 def register(
@@ -126,7 +123,6 @@ class _Wanted:
             for one, error in found.failed:
                 self._fail(result, (one.partition.path, one.name), error)
             self._touch(registry, items, result)
-            self._arrived(registry, found.new, result)
         if self._removals:
             withdrawn = registry.withdraw(name, self._removals)
             result.withdrawn += withdrawn.done
@@ -146,13 +142,6 @@ class _Wanted:
                 for one in items:
                     if one.partition.path == path:
                         self._fail(result, (path, one.name), error)
-
-    def _arrived(self, registry: Registry, new: Sequence[Item], result: Registration) -> None:
-        # Only a hint: the sweep counts the items themselves.
-        with suppress(TransientStoreError):
-            if new:
-                name, size = self._stream.name, sum(one.size for one in new)
-                result.batches[name] = registry.arrived(name, len(new), size)
 
     def _fail(self, result: Registration, place: tuple[str, str], error: Exception) -> None:
         for message in self._messages[place]:

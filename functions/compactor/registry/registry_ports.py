@@ -110,18 +110,6 @@ class Registry(Protocol):
         """Return the progress of a stream's executions."""
         ...
 
-    def arrived(self, stream: str, objects: int, size: int) -> Batch:
-        """Add to the counts of registered objects, which are hints."""
-        ...
-
-    def may_look(self, stream: str, now: float, pause_seconds: float) -> bool:
-        """Claim the check for what is due: True for one caller within ``pause_seconds``."""
-        ...
-
-    def looked(self, stream: str, number: int, objects: int, size: int) -> None:
-        """Set the hints of a batch to the counts found."""
-        ...
-
     def advance(self, stream: str, number: int, cut: float, execution: str) -> bool:
         """Advance to the next batch; return False if another writer did."""
         ...

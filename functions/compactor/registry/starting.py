@@ -18,8 +18,6 @@ from compactor.registry.streams import Stream
 
 # An execution that has been running longer than this no longer prevents new ones.
 HELD_SECONDS = 6 * 3_600.0
-# If several callers see that enough has arrived, only one checks within this time.
-LOOK_SECONDS = 5.0
 # How many batches whose executions have already ended one check may skip.
 _MOST_PASSED = 5
 _LONGEST_NAME = 80
@@ -70,11 +68,6 @@ class Looked:
     busy: bool = False
 
 
-def is_worth_a_look(stream: Stream, batch: Batch) -> bool:
-    """Return whether enough may have arrived to check."""
-    return batch.objects >= stream.objects or batch.bytes >= stream.bytes
-
-
 def execution_name(stream: str, born: str, number: int) -> str:
     """Return the name of the execution for a batch.
 
@@ -115,9 +108,8 @@ def start_due(
         due = waiting.is_due(stream, now)
         last = _last(batch, executions) if due or now - batch.cut >= stream.seconds else None
         if not due and last is not ExecutionState.FAILED:
-            registry.looked(stream.name, batch.number, waiting.fresh_objects, waiting.fresh_bytes)
             return Looked(waiting)
-        if last is ExecutionState.RUNNING and _holds(batch, now):
+        if last is ExecutionState.RUNNING and now - batch.cut < HELD_SECONDS:
             return Looked(waiting, busy=True)
         started = executions.start(execution_name(stream.name, born, batch.number), stream.document)
         cut = batch.cut if started.at is None else started.at
@@ -126,21 +118,6 @@ def start_due(
             return Looked(waiting, started)
         # Started by a sweep that died before recording it, and already over: what waits is newer.
     return Looked(waiting)
-
-
-def is_busy(batch: Batch, executions: Executions, now: float) -> bool:
-    """Return whether the last execution is still running, so that there is nothing to count.
-
-    Args:
-        batch: the progress of the stream's executions.
-        executions: queried for its state.
-        now: UNIX seconds.
-    """
-    return _holds(batch, now) and _last(batch, executions) is ExecutionState.RUNNING
-
-
-def _holds(batch: Batch, now: float) -> bool:
-    return now - batch.cut < HELD_SECONDS
 
 
 def _last(batch: Batch, executions: Executions) -> ExecutionState | None:
