@@ -6,7 +6,7 @@ metadata               measures a table by its metadata; measures: the result (p
 table_planning         plans one table: selecting, evolved_specs, costs, engine_choice
 rewrite_packing        which files an engine would rewrite, and into how many (pure)
 orders                 the work order for one table, complete for its executor
-lease                  one run works on a table at a time; lease_holder: in which process
+lease                  one run works on a table at a time
 athena                 Athena's statements and answers (pure); athena_work: runs an order by them
 optimizers             configures Glue's optimizers, and records their runs
 snapshots              reads an Iceberg metadata file; touched_partitions: who wrote where

@@ -2,9 +2,7 @@
 
 A lease is one object per table. It is created with If-None-Match, and replaced with If-Match if it
 has expired, was released, or belongs to the same run. So a stopped run resumes if it is started
-again under its own name, and a dead run blocks others only until its lease expires, or not at all
-if its process ran on this machine. A store that ignores If-Match on PutObject lets two runs take an
-expired lease in the same moment; then only the tables' own commits keep the two apart.
+again under its own name, and a dead run blocks others only until its lease expires.
 """
 
 from __future__ import annotations
@@ -20,7 +18,6 @@ from compactor.ports import Clock, ObjectStore
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
 from compactor_tables import document_keys as places
-from compactor_tables.lease_holder import Holder, has_ended
 
 LEASE_VERSION = 1
 #: EMR Serverless ends a job after twelve hours by default; verification comes after that.
@@ -41,7 +38,6 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         engine: that does the work.
         since, until: UNIX seconds.
         died: earlier holders that did not release it, and that the history does not have yet.
-        holder: the run's process; None for a deployed run.
     """
 
     table: str
@@ -50,24 +46,18 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     since: float = 0.0
     until: float = 0.0
     died: tuple[str, ...] = ()
-    holder: Holder | None = None
 
     def keeps_out(self, run_id: str, now: float) -> bool:
-        """Return whether a run must wait for this lease.
-
-        A lease of a process of this machine that has ended keeps no run out.
-        """
-        ours = not self.run_id or self.run_id == run_id or now >= self.until + _GRACE_SECONDS
-        return not ours and not (self.holder is not None and has_ended(self.holder))
+        """Return whether a run must wait for this lease."""
+        return self.run_id not in ("", run_id) and now < self.until + _GRACE_SECONDS
 
 
 class LeaseHeld(CompactorError):
     """Another run works on the table. The caller leaves the table, and may try again later."""
 
     def __init__(self, lease: Lease) -> None:
-        by = f", {lease.holder.line}" if lease.holder is not None else ""
         super().__init__(
-            f"run {lease.run_id} works on {lease.table} with {lease.engine}{by}; if it has ended,"
+            f"run {lease.run_id} works on {lease.table} with {lease.engine}; if it has ended,"
             f" --name {lease.run_id} resumes it"
         )
         self.lease = lease
@@ -98,13 +88,7 @@ class Leases:
         return found[0] if found else None
 
     def take(
-        self,
-        table: TableAddress,
-        run_id: str,
-        *,
-        engine: str,
-        holder: Holder | None = None,
-        seconds: float = LEASE_SECONDS,
+        self, table: TableAddress, run_id: str, *, engine: str, seconds: float = LEASE_SECONDS
     ) -> Lease:
         """Take the lease on a table, or renew it.
 
@@ -112,7 +96,6 @@ class Leases:
             table: its address.
             run_id: of the run.
             engine: that does the work.
-            holder: the run's process, if it has one.
             seconds: from now until the lease expires.
 
         Raises:
@@ -130,7 +113,6 @@ class Leases:
                 since=found[0].since if found and ours else now,
                 until=now + seconds,
                 died=_died(found[0], run_id) if found else (),
-                holder=holder,
             )
             if self._written(table, lease, found[1] if found else None):
                 return lease

@@ -66,7 +66,6 @@ from compactor.sinks.table_log import TableHint
 from compactor.sinks.table_receipts import TableReceipt
 from compactor.sinks.upserts import UpsertCounts, UpsertKey
 from compactor_tables.lease import Lease
-from compactor_tables.lease_holder import Holder
 from compactor_tables.maintenance_receipts import MaintenanceReceipt, Position, RewrittenPartition
 from compactor_tables.maintenance_report import TablesReport, Totals
 from compactor_tables.observation_history import Looks
@@ -138,7 +137,6 @@ OBJECTS: dict[str, Any] = {
     "Maintained": Maintained,
     "Superseded": Superseded,
     "Lease": Lease,
-    "Holder": Holder,
     "OptimizerLooks": OptimizerLooks,
     "Order": Order,
     "PartitionOrder": PartitionOrder,

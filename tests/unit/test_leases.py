@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
-import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
-import msgspec
 import pytest
 
 from compactor.errors import TransientStoreError
@@ -19,13 +15,6 @@ from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_tables import document_keys as places
 from compactor_tables.lease import LEASE_SECONDS, Lease, LeaseHeld, LeaseLost, Leases
-from compactor_tables.lease_holder import (
-    HOLDER_VARIABLE,
-    Holder,
-    given_holder,
-    has_ended,
-    this_process,
-)
 from tests.support.document_tables import table_of
 from tests.support.memory_store import ManualClock, MemoryStore
 
@@ -68,66 +57,6 @@ def test_the_same_run_keeps_its_lease(leases: Leases, clock: ManualClock) -> Non
     again = leases.take(TABLE, "one", engine="spark")
 
     assert (again.since, again.until) == (NOW, NOW + 100 + LEASE_SECONDS)
-
-
-@contextlib.contextmanager
-def another_process() -> Iterator[tuple[subprocess.Popen[bytes], Holder]]:
-    """A process of this machine, and how it tells of itself."""
-    told = (
-        "import msgspec, sys; from compactor_tables.lease_holder import this_process;"
-        "print(msgspec.json.encode(this_process()).decode(), flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", told], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        yield process, msgspec.json.decode(process.stdout.readline(), type=Holder)
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells")
-def test_a_run_whose_process_has_ended_here_blocks_no_run(leases: Leases) -> None:
-    with another_process() as (process, holder):
-        leases.take(TABLE, "dead", engine="spark", holder=holder)
-        said = rf"with spark, process {process.pid} on .*; if it has ended, --name dead resumes"
-        with pytest.raises(LeaseHeld, match=said):
-            leases.take(TABLE, "two", engine="spark")
-        process.kill()
-        # Not waited for yet: it is a zombie.
-        while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-            pass
-        taken = leases.take(TABLE, "two", engine="spark", holder=this_process())
-    assert (taken.run_id, taken.died) == ("two", ("dead",))
-    with pytest.raises(LeaseLost, match="run two has it"):
-        leases.require(TABLE, "dead")
-    assert has_ended(holder)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "ended"),
-    [("machine", "another", False), ("machine", "", False), ("started", 1, True)],
-)
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells")
-def test_only_a_process_of_this_machine_is_known_to_have_ended(field, value, ended) -> None:
-    here = this_process()
-    assert not has_ended(here)
-    assert has_ended(msgspec.structs.replace(here, **{field: value})) is ended
-
-
-def test_another_machines_process_keeps_a_table_until_its_lease_ends(
-    leases: Leases, clock: ManualClock
-) -> None:
-    gone = Holder(host="elsewhere", process=2**22 + 1, machine="another")
-    leases.take(TABLE, "one", engine="spark", holder=gone)
-    with pytest.raises(LeaseHeld, match="on elsewhere"):
-        leases.take(TABLE, "two", engine="spark")
-    clock.advance(LEASE_SECONDS + 61)
-    assert leases.take(TABLE, "two", engine="spark").run_id == "two"
-
-
-def test_the_functions_of_a_run_here_report_its_process(monkeypatch) -> None:
-    assert given_holder() is None
-    monkeypatch.setenv(HOLDER_VARIABLE, msgspec.json.encode(this_process()).decode())
-    assert given_holder() == this_process()
 
 
 def test_a_dead_runs_lease_ends_by_itself(leases: Leases, clock: ManualClock) -> None:

@@ -7,8 +7,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import msgspec
-
 from compactor.clock import new_run_id
 from compactor.errors import InvalidInput
 from compactor.settings.tables import TableAddress, parse_table
@@ -27,7 +25,6 @@ from compactor_cli.runs import message_of
 from compactor_local.engine import run_workflow
 from compactor_local.model import EngineOptions, WorkflowProgress, WorkflowResult
 from compactor_local.tables_model import TABLES_BRIDGES, TABLES_DEFINITION, TABLES_HANDLERS
-from compactor_tables.lease_holder import HOLDER_VARIABLE, this_process
 from compactor_tables.maintenance_report import TablesReport, read_report
 from compactor_tables.request import MaintenanceRequest, read_request
 
@@ -98,8 +95,7 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
 def _carry_out(
     args: argparse.Namespace, given: Mapping[str, Any], request: MaintenanceRequest, run_id: str
 ) -> WorkflowResult:
-    holder = {HOLDER_VARIABLE: msgspec.json.encode(this_process()).decode()}
-    environment = {**_ENGINES_HERE, **holder, **table_packages(_kinds(request))}
+    environment = {**_ENGINES_HERE, **table_packages(_kinds(request))}
     engine = EngineOptions(
         definition=TABLES_DEFINITION,
         bridges=TABLES_BRIDGES,

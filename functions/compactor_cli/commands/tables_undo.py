@@ -25,7 +25,6 @@ from compactor_cli.machine.spark_jars import table_packages
 from compactor_cli.machine.spark_job import LocalSpark, order_arguments
 from compactor_cli.machine.spark_submit import SparkMissing, find_spark
 from compactor_tables.lease import LeaseHeld, Leases
-from compactor_tables.lease_holder import this_process
 from compactor_tables.maintenance_receipts import DONE, read_receipt
 from compactor_tables.observing import Watched
 from compactor_tables.orders import write_order
@@ -105,7 +104,7 @@ def _undo(args: argparse.Namespace, found: Undoable, watched: Watched, store: Ta
     """Carry the undo out under the table's lease, as every run that changes it does."""
     leases = Leases(watched.store, watched.state, SystemClock())
     try:
-        leases.take(watched.table, found.run_id, engine="spark", holder=this_process())
+        leases.take(watched.table, found.run_id, engine="spark")
     except LeaseHeld as held:
         raise Failure(f"not undone: {held}") from None
     try:

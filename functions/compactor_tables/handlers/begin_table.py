@@ -11,7 +11,6 @@ from compactor.errors import IntegrityError
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor_tables.handlers.runtime import CLOCK, RunOfTables, StoredRequest, glue, table_of
 from compactor_tables.lease import LeaseHeld, Leases
-from compactor_tables.lease_holder import given_holder
 from compactor_tables.optimizers import switched_on
 
 NONE, GLUE = "none", "glue"
@@ -35,7 +34,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         return {**plan, "engine": NONE, "reason": reason}
     try:
         lease = Leases(run.store, run.state, CLOCK).take(
-            table_of(event), run.run_id, engine=plan["engine"], holder=given_holder()
+            table_of(event), run.run_id, engine=plan["engine"]
         )
     except LeaseHeld as held:
         return {**plan, "engine": NONE, "reason": str(held)}
