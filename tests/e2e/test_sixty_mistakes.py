@@ -173,15 +173,8 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize(
-    ("words", "path"),
-    [
-        (("restore", DEST, "logs/a.json", "-o", "full"), "full/logs/a.json"),
-        (("query", DEST, "SELECT count(*) FROM records"), "compactor-query-"),
-    ],
-    ids=["restore", "query"],
-)
-def test_a_full_disk_is_reported_with_its_path(answer, tmp_path: Path, words, path):
+def test_a_full_disk_is_reported_with_its_path(answer, tmp_path: Path):
+    words = ("restore", DEST, "logs/a.json", "-o", "full")
     done = subprocess.run(
         [sys.executable, "-B", "-c", _SMALL_FILES, *words],
         capture_output=True,
@@ -191,5 +184,5 @@ def test_a_full_disk_is_reported_with_its_path(answer, tmp_path: Path, words, pa
     )
     happened, advice = done.stderr.splitlines()
     assert done.returncode == 1
-    assert path in happened
+    assert "full/logs/a.json" in happened
     assert advice.startswith("  free space there, or name another place")

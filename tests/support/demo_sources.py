@@ -40,7 +40,7 @@ SAME_RECORDS_OTHERWISE = {
             "a.log": b"2026-01-02T03:04:05Z one\r\n2026-01-02T03:04:05Z two\r\n",
             "b.log": b"2026-01-02T03:04:05Z three\n\n2026-01-02T03:04:06Z four",
         },
-        4,
+        5,
     ),
 }
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import datetime
-import decimal
 import json
-import uuid
-from typing import Any
 
 from compactor.errors import InvalidInput
-from compactor.log.rejects import RejectsSeen
-from compactor.log.rejects import describe as describe_rejects
 from compactor.sizes import human_bytes, plural
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs, state_from
-from compactor_cli.console import print_note, print_table, progress
+from compactor_cli.console import print_table, progress
 from compactor_cli.machine.extras import require
 
 
@@ -52,36 +46,24 @@ def run(args: argparse.Namespace) -> int:
 
     state = state_from(args)
     store = open_store(args.endpoint_url, state.bucket)
-    outputs, rejects = [], RejectsSeen()
-    for log in all_logs(state, store):
-        if not log.path.startswith(args.below):
-            continue
-        for commit in log.newest_first(store):
-            rejects.add(commit)
-            if commit.output is not None:
-                outputs.append(commit.output)
+    outputs = [
+        commit.output
+        for log in all_logs(state, store)
+        if log.path.startswith(args.below)
+        for commit in log.newest_first(store)
+        if commit.output is not None
+    ]
     if not outputs:
         accepted = "the beginning of the path of a partition with outputs"
         raise InvalidInput("--below", args.below or None, accepted)
     size = human_bytes(sum(output.size for output in outputs))
     with progress(f"reading {plural(len(outputs), 'output')}, {size}"):
         columns, rows = ask(args.statement, outputs, store)
-    if rejects.waiting:
-        print_note(f"left out: {describe_rejects(rejects.waiting)}")
     if args.json:
-        document = [dict(zip(columns, map(_plain, row), strict=True)) for row in rows]
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        document = [dict(zip(columns, row, strict=True)) for row in rows]
+        # Types that JSON lacks become text.
+        print(json.dumps(document, indent=2, ensure_ascii=False, default=str))
     else:
         shown = [tuple("" if value is None else str(value) for value in row) for row in rows]
         print_table(plural(len(rows), "row"), tuple(columns), shown)
     return 0
-
-
-def _plain(value: Any) -> Any:
-    """Return a value for JSON; types that JSON lacks become text."""
-    if isinstance(value, dict):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    texts = (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, uuid.UUID, bytes)
-    return str(value) if isinstance(value, texts) else value
