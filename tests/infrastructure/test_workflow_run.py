@@ -140,7 +140,7 @@ def _with_readers(
 def _by_events(
     deployment: Deployment, given: Mapping[str, Any], scratch: Path
 ) -> tuple[str, str | None]:
-    """What SQS, the scheduler and Step Functions do: events, a run that they start, and a sweep."""
+    """What SQS, the scheduler and Step Functions do: events, a sweep that starts a run, a sweep."""
     name = deployment.assembly.name
     functions = [f"{name}-{one}" for one in ("register", "sweep")]
     described = {one: engine.described(deployment, one, scratch) for one in functions}
@@ -152,6 +152,7 @@ def _by_events(
         batch = {"Records": [*_messages(deployment.cloud, given["s3_source_uri"])]}
         answer = adapter.handler(batch, engine.Context(functions[0]))
         assert answer == {"batchItemFailures": []}
+        adapter.handler({}, engine.Context(functions[1]))
         started = _started(deployment)
         ended = engine.run(deployment, started, scratch, run_name="run-1")
         swept = adapter.handler({}, engine.Context(functions[1]))
@@ -169,7 +170,7 @@ def _by_events(
 
 
 def _start_at(objects: int, environment: dict[str, str]) -> None:
-    """Let a batch of so few objects start a run at once, so that the test need not wait for it."""
+    """Let the sweep start a run for so few objects at once."""
     (stream,) = json.loads(environment["STREAMS"])
     environment["STREAMS"] = json.dumps([{**stream, "objects": objects}])
 

@@ -19,7 +19,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from compactor.errors import InvalidInput
 from compactor.rows.ddl import parse_ddl
 from compactor.rows.schema import from_spark_json, simple, to_spark_json
 from tests.rows.ddl_strings import STRINGS
@@ -234,8 +233,12 @@ def test_what_arrow_wrote_is_read_as_spark_reads_it_or_refused_by_both(
     try:
         expected = read_by_spark(session, [stream.getvalue()], tmp_path)
     except PySparkException:
-        with pytest.raises(InvalidInput, match="an object whose columns outputs can hold"):
-            world.run()
+        expected = None
+    # Spark makes a number of a duration, and its unit is lost.
+    if expected is None or pa.types.is_duration(array.type):
+        (commit,) = world.run()
+        assert commit.output is None
+        assert [source.reason for source in commit.quarantined] == ["unsupported_type"]
         return
     rows, types = [str(row) for row in expected.collect()], expected.dtypes
     world.run()
