@@ -18,7 +18,6 @@ observing              adds one observation, and decides whether maintenance is 
 due_tables             when maintenance is due (pure); advising: how often (pure)
 latency                how slow a table has become for its readers (pure)
 superseded             tags files of a Delta table that only old versions name
-undoing                finds the run that can be undone, and makes the order that undoes it
 document_keys          keys of a run's documents
 service_ports          ports to AWS services; aws: their implementations
 handlers               one thin module per Lambda function

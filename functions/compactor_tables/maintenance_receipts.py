@@ -9,7 +9,7 @@ import msgspec
 from compactor.decoding import decoder
 from compactor.documents import find_document, leave_document
 from compactor.ports import ObjectStore
-from compactor.settings.tables import parse_table
+from compactor.settings.tables import DELTA, parse_table
 from compactor.settings.uris import S3Uri
 from compactor_tables import document_keys as places
 
@@ -88,8 +88,9 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
             time ran out.
         partitions: those of the order that were begun.
         steps: the result of each other step, a line each.
-        undo: the version to which ``undo`` returns; empty if there is nothing to undo.
+        undo: the version before the run's first rewrite; empty if nothing was rewritten.
         undo_until: UNIX seconds until which that version is kept.
+        undo_sql: the statement of Spark SQL that returns to that version.
         at: the table's version at the end of the run.
         expired: number of snapshots or versions that expired.
         deleted_files, deleted_bytes: unreferenced files that were deleted, and their bytes, which
@@ -116,6 +117,7 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
     steps: dict[str, str] = msgspec.field(default_factory=dict)
     undo: str = ""
     undo_until: float = 0.0
+    undo_sql: str = ""
     at: str = ""
     expired: int = 0
     deleted_files: int = 0
@@ -147,7 +149,18 @@ _decode = decoder(MaintenanceReceipt)
 def write_receipt(receipt: MaintenanceReceipt, state: S3Uri, store: ObjectStore) -> None:
     """Store a receipt where the run looks for it."""
     place = places.receipt_key(state, receipt.run_id, parse_table(receipt.table))
+    receipt.undo_sql = _undo_sql(receipt)
     leave_document(store, place, receipt, RECEIPT_VERSION)
+
+
+def _undo_sql(receipt: MaintenanceReceipt) -> str:
+    if not receipt.undo:
+        return ""
+    table = parse_table(receipt.table)
+    if table.kind == DELTA:
+        return f"RESTORE TABLE delta.`{table.uri}` TO VERSION AS OF {receipt.undo}"
+    name = ".".join(table.name)
+    return f"CALL system.rollback_to_snapshot('{name}', {receipt.undo})"
 
 
 def read_receipt(

@@ -20,8 +20,6 @@ CHECKPOINT = "checkpoint"
 EXPIRE = "expire"
 ORPHANS = "orphans"
 STEPS = (REWRITE, DELETES, MANIFESTS, CHECKPOINT, EXPIRE, ORPHANS)
-#: Restores the table to its version from before a run's rewrites. Never combined with other steps.
-UNDO = "undo"
 # Shorter retention can take files from readers of an old version, and from writers whose files no
 # version names yet.
 LEAST_KEEP_SECONDS = 7 * 86_400.0
@@ -90,9 +88,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         orphan_seconds: minimum age at which an unreferenced file is deleted.
         below_floor: explicit consent to ``keep_seconds`` below :data:`LEAST_KEEP_SECONDS`, and to
             ``orphan_seconds`` below :data:`LEAST_ORPHAN_SECONDS`.
-        undo_run: with the step ``undo``, the run whose rewrites are undone; empty if
-            ``measured`` is the version to return to.
-        undo_seconds: how long the rewrite can be undone.
+        undo_seconds: how long the version before the rewrite is kept.
         closed_before: UNIX seconds; a partition that a commit has touched since is left as it is.
             Zero for no such limit.
         until: UNIX seconds after which nothing new is begun; None for no such limit.
@@ -116,7 +112,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     keep_versions: int = 1
     orphan_seconds: float = 7 * 86_400.0
     below_floor: bool = False
-    undo_run: str = ""
     undo_seconds: float = 7 * 86_400.0
     closed_before: float = 0.0
     until: float | None = None

@@ -53,7 +53,8 @@ class Outcome(msgspec.Struct, kw_only=True):
         partitions: number of rewritten partitions.
         gave_way: number of partitions in which another writer's commit came first.
         rows: number of rows that were counted before and after, and are the same.
-        undo, undo_until: the version that ``undo`` returns to, and until when, UNIX seconds.
+        undo, undo_until: the version before the rewrite, and until when it is kept, UNIX seconds.
+        undo_sql: the statement of Spark SQL that returns to it.
     """
 
     table: str
@@ -79,6 +80,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     undo: str = ""
     undo_until: float = 0.0
+    undo_sql: str = ""
 
     @property
     def line(self) -> str:
@@ -152,6 +154,7 @@ def _add(outcome: Outcome, receipt: MaintenanceReceipt) -> None:
         "seconds",
         "undo",
         "undo_until",
+        "undo_sql",
     ):
         setattr(outcome, name, getattr(receipt, name))
 

@@ -171,7 +171,7 @@ class Rule(msgspec.Struct, frozen=True):
     ]
     undo_days: Annotated[
         float,
-        Declared(_KEEP, 7.0, days(0, 3_650), "How long a rewrite can be undone."),
+        Declared(_KEEP, 7.0, days(0, 3_650), "How long the version before a rewrite is kept."),
     ]
     tag_superseded: Annotated[
         bool,

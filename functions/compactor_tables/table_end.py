@@ -1,9 +1,8 @@
 """Ends a run's work on a table: stores its outcome and history, then releases the lease.
 
 A run that died leaves its lease, and perhaps a receipt that is not in the history. The next run on
-the table records that receipt, whatever its own work: else an undo would not find the rewrite, and
-rolling averages would continue across it. Every step may be repeated: of two history entries of
-one run, the later one counts.
+the table records that receipt, whatever its own work: else rolling averages would continue across
+its rewrite. Every step may be repeated: of two history entries of one run, the later one counts.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ What runs where, and what each module passes to the next:
     warm_up              starts Spark before the first job, where one process runs several
 
     maintain_tables      a third entry point: maintains tables of other writers, by order
-    maintain             one order: rewrite, compare, expire, undo
+    maintain             one order: rewrite, compare, expire
 
 The order of writes is that of every other worker. Tasks do steps 1 to 3 (read, store, verify);
 only the driver commits and publishes, so a task that is retried or runs twice cannot publish

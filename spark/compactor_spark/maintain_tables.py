@@ -36,7 +36,7 @@ from compactor_spark.rounds import first_line
 from compactor_tables import document_keys as places
 from compactor_tables.lease import Leases
 from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt, write_receipt
-from compactor_tables.orders import UNDO, Order, read_order
+from compactor_tables.orders import Order, read_order
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -124,7 +124,6 @@ def _maintain(
             receipt,
             save=partial(write_receipt, state=state, store=store),
             say=lambda line: console.say(f"{order.table}: {line}"),
-            undone=_undone(given, store),
             require_ours=partial(
                 Leases(store, state, SystemClock()).require_no_other, order.address, order.run_id
             ),
@@ -138,21 +137,6 @@ def _maintain(
     line = f"{receipt.error}: {receipt.cause}" if receipt.error else receipt.status
     console.say(f"{order.table}: {line}")
     return receipt
-
-
-def _undone(given: GivenOrder, store: ObjectStore) -> str:
-    """Return the version that an undo returns to; empty if the order has no undo step."""
-    order = given.order
-    if UNDO not in order.steps:
-        return ""
-    if not order.undo_run:
-        version = order.measured
-    else:
-        found = read_receipt(given.state, order.undo_run, order.table, store)
-        version = found.undo if found is not None else ""
-    if not version:
-        raise InvalidInput("undo_run", order.undo_run, "a run that rewrote something of the table")
-    return version
 
 
 if __name__ == "__main__":

@@ -117,6 +117,7 @@ def ran(bundled: Synthesized, tmp_path_factory: pytest.TempPathFactory) -> Itera
             machine=machine,
             bridges=_BRIDGES,
         )
+        assert result.status == "SUCCEEDED", f"{result.error}: {result.cause}"
         audit = audit_of(deployment, KIND, {maintaining.SPARK_JOB: _role(deployment)})
         client = on.client("s3")
         state = deployment.outputs["StateUri"].removeprefix("s3://").partition("/")

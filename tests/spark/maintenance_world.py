@@ -194,7 +194,6 @@ class Maintained:
         receipt: MaintenanceReceipt | None = None,
         *,
         ahead_seconds: float = 0.0,
-        undone: str = "",
         require_ours: Callable[[], None] = lambda: None,
     ) -> MaintenanceReceipt:
         """Do an order, as the job does it."""
@@ -207,7 +206,6 @@ class Maintained:
             save=self._save,
             say=lambda _: None,
             now=lambda: time.time() + ahead_seconds,
-            undone=undone,
             require_ours=require_ours,
         )
         return work.run()

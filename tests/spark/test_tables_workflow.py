@@ -99,8 +99,6 @@ def test_small_files_of_both_formats_become_few_and_every_row_stays(
         assert tables[0]["undo"] == f"{_FILES - 1}"
         _check_iceberg(iceberg, tables[1]["undo"])
         _check_delta(uri, options, 2)
-        where = ["--state-uri", state, "--endpoint-url", s3.endpoint_url, "--log", str(log)]
-        _undo_both(iceberg, uri, options, where)
 
 
 def _check_delta(uri: str, options: dict[str, str], files: int) -> None:
@@ -109,16 +107,6 @@ def _check_delta(uri: str, options: dict[str, str], files: int) -> None:
     assert len(table.file_uris()) == files
     ids = table.to_pyarrow_table()["id"].to_pylist()
     assert sorted(ids) == [*range(_FILES * _ROWS)]
-
-
-def _undo_both(iceberg: TableAddress, uri: str, options: dict[str, str], where: list[str]) -> None:
-    """The files of before are there again, with every row."""
-    for name in (TABLE, iceberg.text):
-        assert cli.main(["tables", "undo", name, "--yes", *where]) == 0
-    _check_delta(uri, options, 2 * _FILES)
-    scan = iceberg_catalog(iceberg, S3Store(make_client())).load_table(iceberg.name).scan()
-    assert len(list(scan.plan_files())) == 2 * _FILES
-    assert sorted(scan.to_arrow()["id"].to_pylist()) == [*range(_FILES * _ROWS)]
 
 
 def _write_small_files(uri: str, options: dict[str, str]) -> None:

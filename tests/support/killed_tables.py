@@ -224,9 +224,6 @@ class TextTable:
         self.store.delete_sources(gone)
         return StepDone(f"{len(gone)} files deleted", deleted_files=len(gone))
 
-    def undo(self, version: str, order: Order) -> str:
-        raise AssertionError("nobody asks for it here")
-
     def _of(self, partition: PartitionOrder, version: str = "") -> dict[str, dict[str, Any]]:
         day = partition.where[0].value
         found = self.files(version).items()

@@ -316,7 +316,7 @@ def test_help_answers_without_loading_s3_or_the_engine():
             ["tables", "scan", "--jsno=yes"],
             "compactor tables scan: unknown option --jsno; did you mean --json?",
         ),
-        (["tables", "scn"], "'undo'); did you mean scan?"),
+        (["tables", "scn"], "'accept'); did you mean scan?"),
         (
             ["report", "--zzzzzzzz"],
             "compactor report: unknown option --zzzzzzzz (try compactor report",

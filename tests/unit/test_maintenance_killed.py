@@ -19,8 +19,6 @@ pytest.importorskip("deltalake")
 from compactor_tables.lease import LEASE_SECONDS
 from compactor_tables.maintenance_report import TablesReport, read_report
 from compactor_tables.observation_history import read_history
-from compactor_tables.observing import Watched
-from compactor_tables.undoing import find_undoable
 from tests.support.killed_tables import (
     BUCKET,
     DAY,
@@ -89,14 +87,16 @@ def check_tags(world: World, *, but_of: int = 0) -> None:
 
 def check_undo(world: World, run_id: str = "") -> None:
     """The way back is known, and leads to a version with the same rows, from before the rewrite."""
-    found = find_undoable(Watched(STATE, TABLE, world.store), world.clock.now(), run_id)
-    assert world.table.rows(found.receipt.undo) == world.rows
+    receipt = world.receipt(run_id or [*noted(world)][-1])
+    assert receipt is not None
+    assert world.table.rows(receipt.undo) == world.rows
+    assert receipt.undo_sql.endswith(f"TO VERSION AS OF {receipt.undo}")
     first = min(
         number
         for number, actions in world.table.entries()
-        if any(one.get("commitInfo", {}).get("run") == found.receipt.run_id for one in actions)
+        if any(one.get("commitInfo", {}).get("run") == receipt.run_id for one in actions)
     )
-    assert int(found.receipt.undo) < first
+    assert int(receipt.undo) < first
 
 
 def check_report(world: World, run_id: str) -> None:

@@ -189,7 +189,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "tables": Command(
         "compactor_cli.commands.tables",
-        "maintain tables that others write: measure, plan, run, undo",
+        "maintain tables that others write: measure, plan, run",
         """\
   compactor tables scan glue:bronze.events     files, sizes, deletes and snapshots
   compactor tables plan --glue-tables 'bronze.*' --policies policies.json

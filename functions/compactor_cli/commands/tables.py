@@ -41,10 +41,6 @@ ACTIONS: Mapping[str, Action] = {
         "compactor_cli.commands.tables_accept",
         "resume with a destination's table that was rolled back, restored or recreated",
     ),
-    "undo": Action(
-        "compactor_cli.commands.tables_undo",
-        "return a table to what it was before the last rewrite",
-    ),
 }
 
 

@@ -33,8 +33,8 @@ def show_report(report: TablesReport) -> None:
     for one in tables[:_SHOWN_ROWS]:
         if one.status != "done" and one.why:
             print_line(f"{one.table}: {one.status}, {one.why}")
-        if one.undo:
-            print_line(f"{one.table}: the previous version is {one.undo}")
+        if one.undo_sql:
+            print_line(f"{one.table}: the way back is {one.undo_sql}")
     totals = report.totals
     print_line(
         f"{plural(totals.tables, 'table')}: {totals.done} done, {totals.left} left,"

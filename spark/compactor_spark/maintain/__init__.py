@@ -13,5 +13,5 @@
 
 Other writers have priority: recently written partitions are left alone, and a rewrite gives way to
 any commit made first. Nothing is deleted before its replacement's rows were compared with it, and
-old versions are kept for as long as an undo is possible. ``maintain_tables.py`` starts the work.
+old versions are kept for as long as the rule says. ``maintain_tables.py`` starts the work.
 """

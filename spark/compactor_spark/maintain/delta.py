@@ -340,24 +340,6 @@ class DeltaTable:
         files, due, size = (counts.get(one) for one in _COUNTED)
         return files, (size or 0) if files == due else 0
 
-    def undo(self, version: str, order: Order) -> str:
-        """See the protocol."""
-        wanted, latest = int(version), self._now
-        if wanted >= latest:
-            return f"the table is at version {version} already"
-        for entry in self._entries.back_from(latest):
-            if entry is None:
-                raise InvalidInput("undo", version, "a version whose commits the log still has")
-            if entry.number <= wanted:
-                break
-            if not entry.says.startswith(_OURS):
-                accepted = "a table to which no other writer committed since"
-                raise InvalidInput(
-                    "undo", version, f"{accepted}; version {entry.number} would be lost"
-                )
-        self._restore(wanted, latest, _said(order, "undo"))
-        return f"the table is at version {version} again, as version {self._now}"
-
     @property
     def _sql(self) -> str:
         return f"delta.{quoted(self.uri)}"

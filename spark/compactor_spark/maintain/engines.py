@@ -12,7 +12,7 @@ PREFIX = "s3-compactor"
 
 
 class Mark(NamedTuple):
-    """The version that an undo returns to.
+    """The version before the rewrites of a run.
 
     Attributes:
         version: of the table, before anything was rewritten.
@@ -77,7 +77,7 @@ class Tables(Protocol):
         ...
 
     def mark(self, order: Order, now: float) -> Mark:
-        """Keep the current version for an undo, or return the mark that this run already set."""
+        """Keep the current version for a way back, or return the mark that this run already set."""
         ...
 
     def unmark(self, order: Order) -> None:
@@ -144,12 +144,4 @@ class Tables(Protocol):
 
     def orphans(self, order: Order, now: float) -> StepDone:
         """Delete old files that nothing refers to."""
-        ...
-
-    def undo(self, version: str, order: Order) -> str:
-        """Restore a version, and return a line that describes what was done.
-
-        Raises:
-            InvalidInput: the version no longer exists, or others committed since.
-        """
         ...

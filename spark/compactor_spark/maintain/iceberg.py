@@ -284,19 +284,14 @@ class IcebergTable:
             manager.removeTasks(table, number)
 
     def take_back(self, before: str, after: str, what: str) -> bool:
-        """See the protocol."""
-        return self._move(int(after), int(before), "")
-
-    def _move(self, found: int, wanted: int, tag: str) -> bool:
-        """Move main from one snapshot to another by one compare-and-swap, without retries."""
+        """See the protocol; moves main by one compare-and-swap, without retries."""
         operations = self._table().operations()
         base = operations.refresh()
-        if int(base.ref(_MAIN).snapshotId()) != found or base.snapshot(wanted) is None:
+        if str(base.ref(_MAIN).snapshotId()) != after or base.snapshot(int(before)) is None:
             return False
         builder = self._jvm.org.apache.iceberg.TableMetadata.buildFrom(base)
-        builder = builder.setBranchSnapshot(wanted, _MAIN)
         try:
-            operations.commit(base, (builder.removeRef(tag) if tag else builder).build())
+            operations.commit(base, builder.setBranchSnapshot(int(before), _MAIN).build())
         except Py4JJavaError as error:
             if isinstance(_conflict(error), TableConflict):
                 return False
@@ -375,34 +370,9 @@ class IcebergTable:
         line = f"{files:,} files older than {age / 86_400:g} days"
         return StepDone(line, deleted_files=files)
 
-    def undo(self, version: str, order: Order) -> str:
-        """See the protocol."""
-        table = self._table()
-        wanted = int(version)
-        if table.snapshot(wanted) is None:
-            raise InvalidInput("undo", version, "a snapshot that the table still has")
-        current = snapshot = table.currentSnapshot()
-        while snapshot is not None and snapshot.snapshotId() != wanted:
-            if snapshot.summary().get(RUN) is None:
-                raise InvalidInput("undo", version, _others(f"snapshot {snapshot.snapshotId()}"))
-            parent = snapshot.parentId()
-            snapshot = None if parent is None else table.snapshot(parent)
-        if snapshot is None:
-            accepted = "a snapshot from which the present one comes, by snapshots that are there"
-            raise InvalidInput("undo", version, accepted)
-        if current.snapshotId() == wanted:
-            return f"the table is at snapshot {version} already"
-        if not self._move(int(current.snapshotId()), wanted, ""):
-            raise InvalidInput("undo", version, _others("another snapshot"))
-        return f"the table is at snapshot {version} again"
-
 
 def _is_present(table: Any, partition: PartitionOrder) -> bool:
     return bool(partition.spec == table.spec().specId())
-
-
-def _others(what: str) -> str:
-    return f"a table to which no other writer committed since; {what} would be lost"
 
 
 def _kept_whole(table: Any) -> str:

@@ -86,7 +86,8 @@ def tag_of(run_id: str) -> str:
 def first_since_mark(table: Any, order: Order) -> int:
     """Return the time of the first snapshot after this run's mark, in UNIX milliseconds.
 
-    Later snapshots must be kept: an undo checks that this program made all of them.
+    Later snapshots must be kept: Iceberg rolls back only to an ancestor of the current snapshot, by
+    way of snapshots that it still has.
     """
     ref = table.refs().get(tag_of(order.run_id))
     first, snapshot = sys.maxsize, table.currentSnapshot()

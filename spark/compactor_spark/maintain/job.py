@@ -28,7 +28,6 @@ from compactor_tables.orders import (
     MANIFESTS,
     ORPHANS,
     REWRITE,
-    UNDO,
     Order,
     PartitionOrder,
 )
@@ -66,7 +65,6 @@ class Maintenance:
         save: stores the receipt; called after each partition and each step.
         say: receives progress lines.
         now: UNIX seconds.
-        undone: the version to which the step ``undo`` returns.
         require_ours: raises once another run has the table, or this run's lease has ended; called
             before each partition and each step.
     """
@@ -77,7 +75,6 @@ class Maintenance:
     save: Callable[[MaintenanceReceipt], None]
     say: Callable[[str], None]
     now: Callable[[], float] = time.time
-    undone: str = ""
     require_ours: Callable[[], None] = lambda: None
     _failures: int = field(default=0, init=False)
 
@@ -101,9 +98,6 @@ class Maintenance:
 
     def _work(self) -> None:
         self.require_ours()
-        if UNDO in self.order.steps:
-            self._undo()
-            return
         steps = {REWRITE, DELETES} & set(self.order.steps)
         if steps and self.order.partitions:
             self._mark()
@@ -116,11 +110,6 @@ class Maintenance:
             self._all_deletes()
         self._other_steps()
         self.receipt.at = self.table.version()
-
-    def _undo(self) -> None:
-        self.receipt.steps[UNDO] = self.table.undo(self.undone, self.order)
-        self.receipt.at = self.table.version()
-        self.say(self.receipt.steps[UNDO])
 
     def _mark(self) -> None:
         if self.order.verify_rows:
