@@ -4,7 +4,6 @@ request                the input of a maintenance run
 table_discovery        finds the tables of a run; worklist: the list of them on S3
 metadata               measures a table by its metadata; measures: the result (pure)
 table_planning         plans one table: selecting, evolved_specs, costs, engine_choice
-rewrite_packing        which files an engine would rewrite, and into how many (pure)
 orders                 the work order for one table, complete for its executor
 lease                  one run works on a table at a time
 athena                 Athena's statements and answers (pure); athena_work: runs an order by them

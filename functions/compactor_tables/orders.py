@@ -52,8 +52,7 @@ class PartitionOrder(msgspec.Struct, frozen=True):
         spec: id of Iceberg's partition spec; 0 for Delta. If it is an older one, all files that
             ``where`` selects are rewritten, whatever their spec.
         where: partition values that its rows share; empty for a whole table.
-        files, bytes, into: the plan's estimate of data files read, their bytes, and files
-            written.
+        files, bytes: the data files that the plan selected, and their bytes.
     """
 
     name: str
@@ -61,7 +60,6 @@ class PartitionOrder(msgspec.Struct, frozen=True):
     where: tuple[Condition, ...] = ()
     files: int = 0
     bytes: int = 0
-    into: int = 0
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,11 +31,10 @@ _LONGEST_WHY = 2_000
 
 
 class Foretold(msgspec.Struct, frozen=True, kw_only=True):
-    """The plan's estimate: files and bytes read, files written, and cost."""
+    """What the plan selected: data files, their bytes, and the estimated cost of the rewrite."""
 
     files: int = 0
     bytes: int = 0
-    into: int = 0
     dollars: float = 0.0
 
 
@@ -47,7 +46,7 @@ class Outcome(msgspec.Struct, kw_only=True):
             ``more``: time ran out, or other writers' commits came first; ``failed``.
         engine: that did the work; ``none`` for a table that was left.
         why: reason for the choice of engine, for work that was left, or for the failure.
-        foretold: the plan's estimate.
+        foretold: what the plan selected.
         files, bytes: data files that were replaced, and their bytes.
         into, into_bytes: data files that replaced them, and their bytes.
         partitions: number of rewritten partitions.

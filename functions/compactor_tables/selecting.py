@@ -1,8 +1,9 @@
 """Selects the partitions of a table to rewrite, with a reason for each of the others. Pure.
 
 A partition that is still written is left alone, because a rewrite makes another writer's DELETE
-or MERGE fail. The others are packed as the engine would pack them, and taken in order of files
-saved per byte rewritten, up to the limit of a run.
+or MERGE fail. Of the others a file is selected by its own size and deletes, as the metadata has
+them; how the engine packs the selected files is its business. Partitions are taken in order of
+files per byte, up to the limit of a run.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from compactor_tables.costs import ATHENA
+from compactor_tables.costs import ATHENA, Rewrite
 from compactor_tables.evolved_specs import Group, grouped
 from compactor_tables.measures import (
     DELTA,
@@ -20,12 +21,14 @@ from compactor_tables.measures import (
     TableMeasure,
 )
 from compactor_tables.policies import Rule
-from compactor_tables.rewrite_packing import DeltaPacking, IcebergPacking, Rewrite, into_number
 
+# Iceberg's defaults for min-file-size-bytes and max-file-size-bytes, as shares of the target size.
+_SMALL_SHARE, _LARGE_SHARE = 0.75, 1.8
+# Two Delta files of at most this share of the target size fit into one.
+_HALF = 0.5
 # Athena's optimize_rewrite_delete_file_threshold; it ignores the share of deleted rows ("Optimize
 # Iceberg tables").
 _ATHENA_DELETES = 2
-_NO_SHARE = 2.0
 # Share of deleted rows from which Iceberg rewrites a file, and we call Delta's PURGE.
 _WORN_SHARE = 0.3
 _NOTHING = Rewrite()
@@ -38,7 +41,7 @@ class Selected:
     Attributes:
         partition: as measured; one of an older partition spec includes all files in it, whatever
             their spec.
-        rewrite: what is read and written; empty if it is left alone.
+        rewrite: the files that are rewritten; empty if it is left alone.
         deletes: whether its delete files or vectors are cleaned up, with or without a rewrite.
         left: human-readable reason why it is not rewritten; empty if it is.
     """
@@ -55,8 +58,8 @@ class Selected:
 
     @property
     def gain(self) -> float:
-        """Files saved per byte rewritten."""
-        return (self.rewrite.files - self.rewrite.into) / max(1, self.rewrite.bytes)
+        """Files per byte to rewrite."""
+        return self.rewrite.files / max(1, self.rewrite.bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,31 +131,31 @@ class Selection:
 
     def _rewrite(self, packs: Sequence[Sequence[DataFile]]) -> Rewrite:
         files = [*chain(*packs)]
-        if self.measure.format == DELTA:
-            return self._by_delta(files)
-        packing = IcebergPacking(self.target_bytes, self.rule.min_files)
-        if self.engine == ATHENA:
-            packing = replace(packing, most_deletes=_ATHENA_DELETES, deleted_share=_NO_SHARE)
-        found = sum((packing.rewrites(one) for one in packs), _NOTHING)
-        if found.files and (self.rule.sort or self.rule.zorder):
-            return self._whole(files, sum(packing.outputs(_size(one)) for one in packs))
-        return found
-
-    def _by_delta(self, files: Sequence[DataFile]) -> Rewrite:
         if self.rule.num_files is not None:
-            return into_number(files, self.rule.num_files)
-        found = DeltaPacking(self.target_bytes).rewrites(files)
-        if found.files < self.rule.min_files:
-            return _NOTHING
-        if self.rule.zorder:
-            return self._whole(files, max(1, _size(files) // self.target_bytes))
-        return found
+            return _rewrite_of(files) if len(files) > self.rule.num_files else _NOTHING
+        selected = [file for pack in packs for file in self._selected(pack)]
+        if selected and (self.rule.sort or self.rule.zorder):
+            # Sorting needs all rows of the partition.
+            return _rewrite_of(files) if len(files) >= self.rule.min_files else _NOTHING
+        return _rewrite_of(selected)
 
-    def _whole(self, files: Sequence[DataFile], into: int) -> Rewrite:
-        """Return the rewrite of a whole partition, because sorting needs all of its rows."""
-        if len(files) < self.rule.min_files:
-            return _NOTHING
-        return Rewrite(len(files), _size(files), into)
+    def _selected(self, files: Sequence[DataFile]) -> Sequence[DataFile]:
+        """Return the files of one partition and spec that are worth a rewrite."""
+        if self.measure.format == DELTA:
+            small = [one for one in files if one.size <= self.target_bytes * _HALF]
+            return small if len(small) >= self.rule.min_files else ()
+        least, most = self.target_bytes * _SMALL_SHARE, self.target_bytes * _LARGE_SHARE
+        urgent = [one.size > most or self._needs_rewrite(one) for one in files]
+        selected = [
+            one
+            for one, is_urgent in zip(files, urgent, strict=True)
+            if is_urgent or one.size < least
+        ]
+        return selected if any(urgent) or len(selected) >= self.rule.min_files else ()
+
+    def _needs_rewrite(self, one: DataFile) -> bool:
+        """Return whether an Iceberg file is rewritten for its deletes, whatever its size."""
+        return one.deletes >= _ATHENA_DELETES if self.engine == ATHENA else _is_worn(one)
 
     def _wears(self, files: Sequence[DataFile], rewrite: Rewrite) -> bool:
         """Return whether deletes need a step of their own."""
@@ -169,8 +172,8 @@ def _is_worn(one: DataFile) -> bool:
     return bool(one.rows) and one.deleted / (one.rows or 1) >= _WORN_SHARE
 
 
-def _size(files: Sequence[DataFile]) -> int:
-    return sum(one.size for one in files)
+def _rewrite_of(files: Sequence[DataFile]) -> Rewrite:
+    return Rewrite(len(files), sum(one.size for one in files))
 
 
 def _ago(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """Plans the work on one table. A pure function of its measure, the rule for it, and the time.
 
-    selecting  which partitions       rewrite_packing  what an engine makes of one
-    costs      what that costs        engine_choice    which engine does it
+    selecting      which partitions and files    costs  what rewriting them costs
+    engine_choice  which engine does it
 
 A plan is shown to people, and yields the order for its executor.
 """
@@ -19,7 +19,7 @@ from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
 from compactor_tables import costs
 from compactor_tables import engine_choice as choosing
-from compactor_tables.costs import ATHENA, GLUE, SPARK, Savings
+from compactor_tables.costs import ATHENA, GLUE, SPARK, Rewrite
 from compactor_tables.engine_choice import NONE, Choice
 from compactor_tables.measures import CLASSES, DELTA, TableMeasure, histogram
 from compactor_tables.orders import (
@@ -39,7 +39,6 @@ from compactor_tables.orders import (
     PartitionOrder,
 )
 from compactor_tables.policies import Matched, Rule
-from compactor_tables.rewrite_packing import Rewrite
 from compactor_tables.selecting import Selected, Selection
 
 _DAY = 86_400.0
@@ -63,7 +62,7 @@ class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
         files, bytes: number and size of its data files.
         deletes: number of these files to which deletes apply.
         changed: when a commit last touched it, UNIX seconds; None if unknown.
-        rewrite: what is read and written.
+        rewrite: the files that are selected.
         left: why it is not rewritten; empty if it is.
     """
 
@@ -93,13 +92,11 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
         commits_an_hour: over the last day.
         partitions: all of them; one of an older partition spec includes all files in it, whatever
             their spec.
-        rewrite: what is read and written in all.
+        rewrite: the selected files of all partitions.
         steps: the steps that are ordered.
-        saves: what one scan of the table saves.
         costs: dollars, by engine that can do it.
         unable: why the other engines cannot.
         prices: the region of the prices.
-        payback_scans: number of scans that pay for the rewrite; None if nothing is saved.
         template: the order, without a run id.
     """
 
@@ -120,10 +117,8 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
     partitions: list[PartitionPlan]
     rewrite: Rewrite
     steps: tuple[str, ...]
-    saves: Savings
     costs: dict[str, float]
     unable: dict[str, str]
-    payback_scans: float | None
     prices: str
     template: Order
 
@@ -154,15 +149,14 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def foretold_by(order: Order, prices: Prices) -> dict[str, Any]:
     """Return the estimate of an order's plan, in the form of :meth:`TablePlan.foretold`."""
-    parts = [Rewrite(one.files, one.bytes, one.into) for one in order.partitions]
+    parts = [Rewrite(one.files, one.bytes) for one in order.partitions]
     whole = sum(parts, Rewrite())
     queries = sum(1 for one in parts if one.files)
     return _figures(whole, costs.cost(order.engine, whole, max(1, queries), prices))
 
 
 def _figures(one: Rewrite, dollars: float) -> dict[str, Any]:
-    figures = {"files": one.files, "bytes": one.bytes, "into": one.into}
-    return {**figures, "dollars": round(dollars, 6)}
+    return {"files": one.files, "bytes": one.bytes, "dollars": round(dollars, 6)}
 
 
 def plan_table(
@@ -198,8 +192,6 @@ def plan_table(
     choice = _with_time(rule, now, choice, steps, selected)
     if choice.engine == NONE:
         steps = ()
-    rewrite = _sum(selected)
-    saves = costs.savings(rewrite, prices)
     return TablePlan(
         table=measure.name,
         version=measure.version,
@@ -216,12 +208,10 @@ def plan_table(
         last_commit=measure.last_commit,
         commits_an_hour=measure.commits_an_hour(now),
         partitions=[_shown(one) for one in selected],
-        rewrite=rewrite,
+        rewrite=_sum(selected),
         steps=steps,
-        saves=saves,
         costs=takes,
         unable={engine: fault for engine, fault in unable.items() if fault},
-        payback_scans=costs.payback(takes.get(choice.engine, 0.0), saves),
         prices=prices.region,
         template=_order(measure, matched, now, choice, steps=steps, selected=selected),
     )
@@ -377,7 +367,6 @@ def _partition_order(one: Selected) -> PartitionOrder:
         where=tuple(Condition(*each) for each in partition.where),
         files=one.rewrite.files,
         bytes=one.rewrite.bytes,
-        into=one.rewrite.into,
     )
 
 

@@ -78,11 +78,10 @@ def test_a_plan_shows_what_would_be_done_and_why(capsys, tmp_path: Path):
         f"{ORDERS}: spark, athena rewrites tables of Iceberg alone (rule 1 (delta:*orders*))" in out
     )
     assert f"{ITEMS}: none, the rule says to leave it (rule 2 (*))" in out
-    assert "56 files, 0.1 s" in out
     items, orders = json.loads(told(capsys, "plan", *given, "--json"))["tables"]
     assert (items["engine"], orders["engine"]) == ("none", "spark")
-    assert orders["rewrite"] == {"files": 60, "bytes": 6_000_000, "into": 4}
-    assert orders["payback_scans"] > 0
+    assert orders["rewrite"] == {"files": 60, "bytes": 6_000_000}
+    assert orders["costs"]["spark"] > 0
 
 
 def test_a_plan_takes_the_input_of_the_state_machine(capsys, tmp_path: Path, monkeypatch):

@@ -238,7 +238,6 @@ def test_tables_are_listed_planned_and_ordered(aws, tmp_path: Path):
     assert planned["foretold"] == {
         "files": 20,
         "bytes": 2_000,
-        "into": 1,
         "dollars": planned["foretold"]["dollars"],
     }
     assert planned["foretold"]["dollars"] > 0

@@ -36,7 +36,7 @@ def test_an_order_is_read_back_as_it_was_written(store: MemoryStore) -> None:
         table=TABLE,
         engine="spark",
         steps=("rewrite", "expire"),
-        partitions=(PartitionOrder("day=2026-11-01", 1, where, 30, 3_000, 1),),
+        partitions=(PartitionOrder("day=2026-11-01", 1, where, 30, 3_000),),
     )
     write_order(order, STATE, store)
     assert read_order(*places.order_key(STATE, "r1", parse_table(TABLE)), store) == order

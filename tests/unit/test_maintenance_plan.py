@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compactor.sizes import GIB, MIB, TIB
-from compactor_tables.costs import ENGINES, cost, payback, savings
+from compactor_tables.costs import ENGINES, Rewrite, cost
 from compactor_tables.measures import (
     DELTA,
     ICEBERG,
@@ -20,7 +20,6 @@ from compactor_tables.measures import (
 )
 from compactor_tables.orders import Condition
 from compactor_tables.policies import read_policies
-from compactor_tables.rewrite_packing import Rewrite
 from compactor_tables.table_planning import TablePlan, plan_table
 from compactor_tables.touched_partitions import may_share_rows
 
@@ -90,7 +89,7 @@ def test_what_is_closed_and_small_is_rewritten_and_what_is_written_now_is_left()
         )
     )
     assert named(found) == ["day=1"]
-    assert found.rewrite == Rewrite(10, 10 * MIB, 1)
+    assert found.rewrite == Rewrite(10, 10 * MIB)
     assert [one.left for one in found.partitions] == [
         "",
         "written 10 minutes ago",
@@ -99,7 +98,7 @@ def test_what_is_closed_and_small_is_rewritten_and_what_is_written_now_is_left()
     ]
     (ordered,) = found.order("r").partitions
     assert ordered.where == (Condition("day", "identity", "1"),)
-    assert (ordered.files, ordered.bytes, ordered.into) == (10, 10 * MIB, 1)
+    assert (ordered.files, ordered.bytes) == (10, 10 * MIB)
 
 
 def test_a_partition_whose_last_change_is_unknown_changed_with_the_last_commit():
@@ -173,7 +172,7 @@ def test_files_of_an_older_spec_are_rewritten_with_all_that_their_condition_sele
     first, second = found.order("r").partitions
     assert (first.spec, first.where) == (0, (Condition("day", "identity", "1"),))
     # Three files of the present spec are too few for a rewrite of their own.
-    assert (first.files, first.bytes, first.into) == (6, 6 * MIB, 1)
+    assert (first.files, first.bytes) == (6, 6 * MIB)
     assert (second.files, second.spec) == (7, 1)
     # Sorted are all of them.
     assert [one.files for one in plan(evolved(), sort=["id"]).order("r").partitions] == [9, 7]
@@ -253,9 +252,9 @@ def test_divisions_of_a_column_share_rows_or_do_not(one, other, shared):
 
 def test_sorted_rows_take_the_whole_partition():
     one = table(partition("day=1", *small(9), DataFile(600 * MIB, 5)))
-    assert plan(one).rewrite == Rewrite(9, 9 * MIB, 1)
+    assert plan(one).rewrite == Rewrite(9, 9 * MIB)
     found = plan(one, sort=["id desc"])
-    assert found.rewrite == Rewrite(10, 609 * MIB, 2)
+    assert found.rewrite == Rewrite(10, 609 * MIB)
     assert (found.order("r").how, found.order("r").columns) == ("sort", ("id desc",))
 
 
@@ -263,18 +262,36 @@ def test_z_order_of_a_delta_table_waits_for_small_files():
     large = [DataFile(127 * MIB, 5)] * 2
     assert plan(delta(partition("", *large)), zorder=["a"]).engine == "none"
     found = plan(delta(partition("", *large, *small(8))), zorder=["a"])
-    assert found.rewrite == Rewrite(10, 262 * MIB, 2)
+    assert found.rewrite == Rewrite(10, 262 * MIB)
     assert found.order("r").how == "zorder"
 
 
 def test_a_number_of_files_is_for_delta():
     found = plan(delta(partition("", *small(10))), num_files=3)
-    assert found.rewrite == Rewrite(10, 10 * MIB, 3)
+    assert found.rewrite == Rewrite(10, 10 * MIB)
     assert (found.order("r").how, found.order("r").num_files) == ("number", 3)
     assert plan(delta(partition("", *small(3))), num_files=3).engine == "none"
     refused = plan(table(partition("", *small(10))), num_files=3)
     assert refused.engine == "none"
     assert "num_files is for Delta" in refused.reason
+
+
+@pytest.mark.parametrize("engine", ["spark", "athena"])
+def test_of_an_iceberg_partition_what_is_too_small_or_too_large_is_selected(engine):
+    fine = [DataFile(384 * MIB, 5), DataFile(921 * MIB, 5)] * 9
+    assert plan(table(partition("", *fine)), engine=engine).engine == "none"
+    too_small = [DataFile(383 * MIB, 5)] * 5
+    found = plan(table(partition("", *fine, *too_small)), engine=engine)
+    assert found.rewrite == Rewrite(5, 5 * 383 * MIB)
+    found = plan(table(partition("", *fine, *too_small[:2], DataFile(922 * MIB, 5))), engine=engine)
+    assert found.rewrite == Rewrite(3, (922 + 2 * 383) * MIB)
+
+
+def test_of_a_delta_partition_files_are_selected_of_which_two_fit_into_one():
+    large = [DataFile(65 * MIB, 5)] * 9
+    assert plan(delta(partition("", *large))).engine == "none"
+    found = plan(delta(partition("", *large, *small(5, 64 * MIB))))
+    assert found.rewrite == Rewrite(5, 320 * MIB)
 
 
 def test_a_delta_partition_with_few_files_to_pack_is_left():
@@ -284,10 +301,9 @@ def test_a_delta_partition_with_few_files_to_pack_is_left():
 
 def test_the_size_of_a_rule_goes_before_that_of_the_table():
     one = table(partition("", *small(10, 40 * MIB)))
-    assert plan(one).rewrite.into == 1
+    assert plan(one).rewrite == Rewrite(10, 400 * MIB)
+    assert plan(one, target_bytes=50 * MIB).engine == "none"
     found = plan(one, target_bytes=100 * MIB)
-    # Two of them in a task, for three are too many.
-    assert found.rewrite.into == 5
     assert found.order("r").target_bytes == 100 * MIB
 
 
@@ -363,7 +379,7 @@ def test_nothing_runs_in_quiet_hours_and_nothing_is_begun_when_they_begin():
     assert (found.engine, found.reason) == ("none", "nothing may run from 11:30-12:30 (UTC)")
     assert not found.steps
     assert not found.order("r").partitions
-    assert found.foretold() == {"files": 0, "bytes": 0, "into": 0, "dollars": 0.0}
+    assert found.foretold() == {"files": 0, "bytes": 0, "dollars": 0.0}
     later = plan(one, quiet_hours=["22:00-04:00", "13:30-14:00"])
     assert later.order("r").until == NOW + 1.5 * HOUR
     assert plan(one, quiet_hours=["08:00-09:00"]).order("r").until == NOW + 20 * HOUR
@@ -461,7 +477,7 @@ def test_an_order_carries_what_the_rule_says():
 def test_a_plan_is_reported_as_json():
     measure = table(partition("day=1", *small()), partition("day=2", DataFile(GIB, 5), age=None))
     told = json.loads(json.dumps(plan(measure).to_dict()))
-    assert told["rewrite"] == {"files": 11, "bytes": 10 * MIB + GIB, "into": 3}
+    assert told["rewrite"] == {"files": 11, "bytes": 10 * MIB + GIB}
     assert told["partitions"][0]["rewrite"]["files"] == 10
     assert [one for one in told["sizes"] if one["files"]] == [
         {"to": 1 << 22, "files": 10},
@@ -472,17 +488,12 @@ def test_a_plan_is_reported_as_json():
 
 
 def test_the_model_of_costs():
-    little, much = Rewrite(10, MIB, 1), Rewrite(100_000, TIB, 2_000)
+    little, much = Rewrite(10, MIB), Rewrite(100_000, TIB)
     # 10 MB a query at least; 5 dollars a TiB; requests come on top.
-    assert cost("athena", little) == pytest.approx(5 * 10e6 / TIB + 20 * 4e-7 + 5e-6)
-    assert cost("athena", little, 3) == pytest.approx(5 * 30e6 / TIB + 20 * 4e-7 + 5e-6)
-    assert cost("athena", much) == pytest.approx(5 + 0.08 + 0.01)
+    assert cost("athena", little) == pytest.approx(5 * 10e6 / TIB + 20 * 4e-7)
+    assert cost("athena", little, 3) == pytest.approx(5 * 30e6 / TIB + 20 * 4e-7)
+    assert cost("athena", much) == pytest.approx(5 + 0.08)
     # A minute of a DPU at least.
     assert cost("glue", little) == pytest.approx(0.44 / 60, rel=0.01)
     assert 0.8 * 0.014 < cost("spark", little) < 0.8 * 0.017
     assert cost("spark", much) < cost("glue", much) < cost("athena", much)
-    saved = savings(Rewrite(2_001, 1, 1))
-    # As docs/performance.md has it: 2,000 files of 60 KB take 3.6 s longer than one.
-    assert saved.seconds == pytest.approx(3.6, rel=0.1)
-    assert payback(saved.dollars * 5, saved) == pytest.approx(5)
-    assert payback(1.0, savings(Rewrite())) is None

@@ -25,12 +25,9 @@ _HEADS = (
     "Table",
     "Engine",
     "Files",
-    "Rewritten",
-    "Into",
+    "Selected",
     "Bytes",
-    "Saves a scan",
     "Costs",
-    "Paid after",
 )
 
 
@@ -92,18 +89,14 @@ def _show(found: Sequence[TablePlan]) -> None:
 
 def _row(one: TablePlan) -> tuple[str, ...]:
     if one.engine == NONE:
-        return (one.table, NONE, f"{one.files:,}", *[""] * 6)
-    pays = one.payback_scans
+        return (one.table, NONE, f"{one.files:,}", *[""] * 3)
     return (
         one.table,
         one.engine,
         f"{one.files:,}",
         f"{one.rewrite.files:,}",
-        f"{one.rewrite.into:,}",
         human_bytes(one.rewrite.bytes),
-        f"{one.saves.files:,} files, {one.saves.seconds:,.1f} s",
         f"${one.dollars:,.4f}",
-        "" if pays is None else plural(max(1, round(pays)), "scan"),
     )
 
 
@@ -130,13 +123,12 @@ def _show_partitions(one: TablePlan) -> None:
             f"{each.files:,}",
             human_bytes(each.bytes),
             f"{each.rewrite.files:,}",
-            f"{each.rewrite.into:,}",
             human_bytes(each.rewrite.bytes),
             each.left,
         )
         for each in worst[:_SHOWN_ROWS]
     ]
-    heads = ("Partition", "Files", "Bytes", "Rewritten", "Into", "Rewritten bytes", "Left")
+    heads = ("Partition", "Files", "Bytes", "Selected", "Selected bytes", "Left")
     print_table("Partitions", heads, rows)
     if len(worst) > _SHOWN_ROWS:
         more = plural(len(worst) - _SHOWN_ROWS, "more partition")

@@ -37,6 +37,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     state = parse_location(given["s3_state_uri"])
     uri = write_order(order, state, store)
     bucket, key = places.order_key(state, order.run_id, order.address)
-    foretold = {"files": 9 * len(partitions), "bytes": 900, "into": 2, "dollars": 0.01}
+    foretold = {"files": 9 * len(partitions), "bytes": 900, "dollars": 0.01}
     where = {"bucket": bucket, "key": key, "uri": uri}
     return {**plan, "reason": "as told", "order": where, "foretold": foretold}
