@@ -27,8 +27,6 @@ _STRICT = "@aws-cdk/core:validateAgainstDefaultRules"
 CHECKPOINTS = "partitions/*commits/*.checkpoint.json.gz"
 #: Measurements of tables, which are summarized and then deleted.
 TABLES_HISTORY = "tables/*/history/*.json"
-#: Which files of a Delta table may have the tag, by run; deleted once none has it.
-TABLES_SUPERSEDED = "tables/*/superseded/*.json"
 
 
 def attach(app: cdk.App, config: Config) -> None:
@@ -60,8 +58,7 @@ def guard_rules(config: Config) -> dict[str, str]:
         allowed.append(f"/{config.run.source.root.prefix}*")
         allowed.append(f"/{config.run.state.prefix}{CHECKPOINTS}")
     if config.maintenance is not None:
-        below = (TABLES_HISTORY, TABLES_SUPERSEDED)
-        allowed += [f"/{config.run.state.prefix}{one}" for one in below]
+        allowed.append(f"/{config.run.state.prefix}{TABLES_HISTORY}")
     for uri in config.maintenance_locations:
         # Maintenance deletes files of these tables that are no longer referenced.
         allowed.append(f"/{S3Uri.parse('maintenance_locations', uri).prefix}*")

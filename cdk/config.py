@@ -180,12 +180,6 @@ class Config:
         return tables.tables_request(self.maintenance, self.run)
 
     @property
-    def tags_superseded(self) -> bool:
-        """True if a rule tags the files of Delta tables that a rewrite replaced."""
-        request = self.tables_request
-        return request is not None and any(one.tag_superseded for one in request.policies.rules)
-
-    @property
     def table_engines(self) -> list[str]:
         """The engines that can maintain tables."""
         return tables.table_engines(self.run)

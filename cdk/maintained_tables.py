@@ -106,13 +106,6 @@ class MaintainedTables:
         if self.default_arns:
             allow(role, ["glue:GetDatabase", "glue:GetDatabases"], self.default_arns)
 
-    def may_tag(self, role: Role) -> None:
-        """Allow reading the log of Delta tables and tagging their files."""
-        actions = [f"s3:{one}ObjectTagging" for one in ("Get", "Put", "Delete")]
-        for place in self.places:
-            may_read(role, place)
-            allow(role, actions, [place.objects()], wildcard=_FILES)
-
     def _may_ask(self, role: Role, actions: Sequence[str]) -> None:
         if self.catalog_arns:
             allow(role, actions, self.catalog_arns, wildcard=_PATTERNS)

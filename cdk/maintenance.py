@@ -15,7 +15,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk import REPOSITORY
-from cdk.checks import TABLES_HISTORY, TABLES_SUPERSEDED
+from cdk.checks import TABLES_HISTORY
 from cdk.config import Config
 from cdk.encryption import encryption_of
 from cdk.function_set import FunctionSet
@@ -143,7 +143,6 @@ class Maintenance(Construct):
         encryption = encryption_of(self._config, [self._state])
         functions = FunctionSet(self, self._config, encryption, maintenance=True)
         knows = {"plan_table", "athena_step"}
-        knows |= {"end_table"} if self._config.tags_superseded else set()
         for name, memory_mb in _TABLES_MB.items():
             functions.add(name, memory_mb, knows_table=name in knows)
         return functions
@@ -189,10 +188,6 @@ class Maintenance(Construct):
         tables.may_ask_optimizers(roles["begin_table"])
         tables.may_read_metadata(roles["athena_step"])
         allow(roles["athena_step"], ["athena:GetQueryResults"], [self._workgroup_arn])
-        if self._config.tags_superseded:
-            tables.may_tag(roles["end_table"])
-            may_write(roles["end_table"], state, TABLES_SUPERSEDED)
-            may_delete(roles["end_table"], state, TABLES_SUPERSEDED)
         tables.may_set_optimizers(roles["optimizers"])
         optimizer = self.optimizers.role.role_arn
         conditions = {"StringEquals": {"iam:PassedToService": "glue.amazonaws.com"}}

@@ -337,21 +337,6 @@ class ObjectStore(Protocol):
         ...
 
 
-class TaggedStore(ObjectStore, Protocol):
-    """A store that also manages tags.
-
-    S3 has no conditional form of either method: concurrent changes by another writer are lost.
-    """
-
-    def tags(self, bucket: str, key: str) -> Mapping[str, str]:
-        """Return all tags of an object. Raises ObjectMissing."""
-        ...
-
-    def put_tags(self, bucket: str, key: str, tags: Mapping[str, str]) -> None:
-        """Replace all tags of an object with these, at most ten. Raises ObjectMissing."""
-        ...
-
-
 class RunTime(NamedTuple):
     """One finished run of a job, or one finished query.
 

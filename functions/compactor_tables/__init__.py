@@ -16,7 +16,6 @@ observations           measurements of a table over time (pure); observation_his
 observing              adds one observation, and decides whether maintenance is due
 due_tables             when maintenance is due (pure); advising: how often (pure)
 latency                how slow a table has become for its readers (pure)
-superseded             tags files of a Delta table that only old versions name
 document_keys          keys of a run's documents
 service_ports          ports to AWS services; aws: their implementations
 handlers               one thin module per Lambda function

@@ -81,11 +81,6 @@ def history_prefix(state: S3Uri, table: TableAddress) -> tuple[str, str]:
     return _table_key(state, table, "history/")
 
 
-def superseded_prefix(state: S3Uri, table: TableAddress) -> tuple[str, str]:
-    """Return bucket and prefix of the lists of files that runs may have tagged, one per run."""
-    return _table_key(state, table, "superseded/")
-
-
 def _table_key(state: S3Uri, table: TableAddress, name: str) -> tuple[str, str]:
     return state.bucket, f"{state.prefix}{TABLES}{table_id(table)}/{name}"
 

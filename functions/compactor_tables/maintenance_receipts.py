@@ -95,8 +95,6 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
         expired: number of snapshots or versions that expired.
         deleted_files, deleted_bytes: unreferenced files that were deleted, and their bytes, which
             are unknown for Iceberg, and if some files could not be deleted.
-        superseded: URIs of data files of a Delta table that the rewrite replaced and that old
-            versions still name; at most 10,000.
         scan_seconds: how long Spark took to read all columns of the rewritten files, before and
             after the rewrite; None if rows were not compared.
         seconds: in all.
@@ -122,7 +120,6 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
     expired: int = 0
     deleted_files: int = 0
     deleted_bytes: int = 0
-    superseded: list[str] = msgspec.field(default_factory=list)
     scan_seconds: tuple[float | None, float | None] = (None, None)
     seconds: float = 0.0
     position: Position | None = None

@@ -173,15 +173,6 @@ class Rule(msgspec.Struct, frozen=True):
         float,
         Declared(_KEEP, 7.0, days(0, 3_650), "How long the version before a rewrite is kept."),
     ]
-    tag_superseded: Annotated[
-        bool,
-        Declared(
-            _KEEP,
-            False,
-            flag(),
-            "Delta: tag the files that a rewrite replaced, for a lifecycle rule to move.",
-        ),
-    ]
     closed_after_seconds: Annotated[
         int,
         Declared(

@@ -7,7 +7,7 @@ its rewrite. Every step may be repeated: of two history entries of one run, the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compactor.errors import IntegrityError
@@ -27,14 +27,12 @@ class Ending:
     Attributes:
         state: of the run.
         store: where the state lies.
-        tag: tags the files that a receipt lists as replaced, if the table's rule asks for it.
     """
 
     state: S3Uri
     table: TableAddress
     store: ObjectStore
     clock: Clock
-    tag: Callable[[MaintenanceReceipt], None]
 
     def end(self, outcome: Outcome, receipt: MaintenanceReceipt | None) -> list[str]:
         """Store the outcome for the report, record the work in the history, release the lease.
@@ -54,8 +52,6 @@ class Ending:
         dead = leases.dead(self.table, outcome.run_id)
         records = [one for one in self._receipts(dead) if one.run_id != outcome.run_id]
         for one in records:
-            if one.is_sound:
-                self.tag(one)
             self._note(one)
         if receipt is not None:
             self._note(receipt)

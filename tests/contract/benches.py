@@ -16,7 +16,7 @@ from moto.s3.models import s3_backends
 from obstore.store import S3Store as ObstoreStore
 
 from compactor.model import SourceObject
-from compactor.ports import TaggedStore
+from compactor.ports import ObjectStore
 from tests.support.memory_store import Call, MemoryStore
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Bench(Protocol):
     bucket: str
 
     @property
-    def store(self) -> TaggedStore:
+    def store(self) -> ObjectStore:
         """What is under test."""
         ...
 
@@ -124,7 +124,7 @@ class InMemory:
 class OnServer:
     """A store on a server, a client of its own there, and a client that no store has."""
 
-    store: TaggedStore
+    store: ObjectStore
     store_client: S3Client
     client: S3Client
     bucket: str

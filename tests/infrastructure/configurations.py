@@ -128,7 +128,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "maintenance": {
             "glue_tables": ["bronze.*"],
             "delta_prefixes": ["s3://tables/delta/"],
-            "policies": [{"match": ["*"], "closed_after_seconds": 0, "tag_superseded": True}],
+            "policies": [{"match": ["*"], "closed_after_seconds": 0}],
         },
         "maintenance_locations": ["s3://tables/bronze/", "s3://tables/delta/"],
     },
@@ -191,7 +191,7 @@ MAINTENANCE_ALONE: Mapping[str, Mapping[str, Any]] = {
         "maintenance": {
             "tables": ["glue:gold.orders"],
             "delta_prefixes": ["s3://tables/delta/"],
-            "policies": [{"match": ["*"], "tag_superseded": True}],
+            "policies": [{"match": ["*"]}],
         },
         "maintenance_locations": ["s3://tables/gold/", "s3://tables/delta/"],
         "kms_keys": {"destination": _KEY, "maintenance": _TABLE_KEY},

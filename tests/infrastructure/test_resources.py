@@ -165,8 +165,6 @@ def test_functions_run_one_bundle_with_room_and_time(
     context = CONFIGURATIONS[configuration]
     if "maintenance" in context:
         knowing |= {"plan_table", "athena_step"}
-        rules = context["maintenance"].get("policies", [])
-        knowing |= {"end_table"} if any(one.get("tag_superseded") for one in rules) else set()
     for names in (codes.keys() - maintains, maintains):
         plain = {codes[name] for name in names - knowing}
         assert len(plain) == bool(names)

@@ -146,23 +146,6 @@ def test_each_function_writes_its_own_documents(
     assert reads is (name != "ListTables")
 
 
-def test_the_step_that_ends_a_table_may_tag_its_files_only_where_a_rule_wants_tags(
-    template: dict[str, Any], tmp_path: Path
-) -> None:
-    role, file = "FunctionsEndTableRole", "tables/delta/t/1.parquet"
-    tags = [f"s3:{one}ObjectTagging" for one in ("Get", "Put", "Delete")]
-    assert not any(may(template, role, one, file) for one in tags)
-    rules = [{"match": ["*"], "tag_superseded": True}]
-    wanted = {**CONTEXT, "maintenance": {**MAINTENANCE, "policies": rules}, "glue_optimizers": []}
-    build({"aws:cdk:bundling-stacks": [], **wanted}, tmp_path).synth()
-    made = json.loads(Assembly(tmp_path).template_path.read_text(encoding="utf-8"))
-    assert all(may(made, role, one, file) for one in tags)
-    assert not any(may(made, role, one, "lake/compacted/1") for one in tags)
-    for action in ("s3:PutObject", _DELETES):
-        assert may(made, role, action, "lake/_compactor/compacted/tables/1/superseded/r.json")
-        assert not may(made, role, action, file)
-
-
 def test_plans_may_sum_up_histories_and_ask_the_job_that_a_rule_names(
     template: dict[str, Any],
 ) -> None:

@@ -74,7 +74,6 @@ from compactor_tables.optimizers import OptimizerLooks
 from compactor_tables.orders import Condition as OrderCondition
 from compactor_tables.orders import Order, PartitionOrder
 from compactor_tables.outcomes import Foretold, Outcome
-from compactor_tables.superseded import Superseded
 
 # Types that are stored as JSON objects, by their heading in the document.
 OBJECTS: dict[str, Any] = {
@@ -135,7 +134,6 @@ OBJECTS: dict[str, Any] = {
     "Looks": Looks,
     "Look": Look,
     "Maintained": Maintained,
-    "Superseded": Superseded,
     "Lease": Lease,
     "OptimizerLooks": OptimizerLooks,
     "Order": Order,
@@ -174,7 +172,6 @@ NUMBERED: tuple[str, ...] = (
     "RunReport",
     "RunHistory",
     "Looks",
-    "Superseded",
     "Lease",
     "OptimizerLooks",
     "Order",

@@ -44,7 +44,7 @@ STATE = parse_location(f"s3://{BUCKET}/state/")
 NOW, DAY = 1_700_000_000.0, 86_400.0
 DAYS, FILES = ("a", "b"), 5
 #: Requests that change something; a kill between two of these has the same effect anywhere.
-WRITES = frozenset({"put", "create", "replace", "delete_source", "put_tags"})
+WRITES = frozenset({"put", "create", "replace", "delete_source"})
 
 
 class Interrupted(Exception):
@@ -177,7 +177,6 @@ class TextTable:
             sum(one["size"] for one in gone),
             len(came),
             sum(one["size"] for one in came),
-            [f"s3://{BUCKET}/{PREFIX}{one['path']}" for one in gone],
         )
 
     def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
@@ -293,7 +292,7 @@ class World:
 
     def run(self, run_id: str) -> dict[str, Any]:
         """Do a whole run; return a summary of its report."""
-        rule = {"match": ["*"], "closed_after_seconds": 0, "tag_superseded": True}
+        rule = {"match": ["*"], "closed_after_seconds": 0}
         given = {"s3_state_uri": STATE.uri, "tables": [self.address], "policies": [rule]}
         listed = self._call(list_tables, {"run_id": run_id, **given})
         body = self.store.get(listed["tables"]["bucket"], listed["tables"]["key"])

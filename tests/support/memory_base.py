@@ -36,7 +36,6 @@ _KINDS = {
     "get_range": "GET",
     "open": "GET",
     "head": "HEAD",
-    "tags": "GET",
     "abort_upload": "DELETE",
     "delete_source": "DELETE",
 }

@@ -30,7 +30,6 @@ class Stored:
     content_type: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     restored_until: float = 0.0
-    tags: Mapping[str, str] = field(default_factory=dict)
     encoding: str = ""
 
     @property

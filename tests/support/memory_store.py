@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from compactor.attributes import Attributes
@@ -48,7 +47,7 @@ __all__ = ["Call", "Crashed", "Hooks", "ManualClock", "MemoryStore"]
 
 
 class MemoryStore(MemoryBase):
-    """Implements :class:`compactor.ports.TaggedStore`; thread safe.
+    """Implements :class:`compactor.ports.ObjectStore`; thread safe.
 
     Args:
         clock: gives the time of writes.
@@ -299,16 +298,6 @@ class MemoryStore(MemoryBase):
                 else:
                     markers += there.remove(source.key)
         return Deletion(tuple(refused), markers, frozenset(absent))
-
-    def tags(self, bucket: str, key: str) -> Mapping[str, str]:
-        with self._request("tags", bucket, key) as there:
-            return dict(there.existing(key).tags)
-
-    def put_tags(self, bucket: str, key: str, tags: Mapping[str, str]) -> None:
-        with self._request("put_tags", bucket, key) as there:
-            assert len(tags) <= 10, "BadRequest: Object tags cannot be greater than 10"
-            # Tagging creates no version, and changes neither ETag nor date.
-            there.objects[key] = replace(there.existing(key), tags=dict(tags))
 
     def _read(self, source: SourceObject) -> bytes:
         with self._request("read_source", source.bucket, source.key):

@@ -33,7 +33,6 @@ from compactor_tables.observation_history import keep_look
 from compactor_tables.observations import Look, Maintained
 from compactor_tables.orders import Order, write_order
 from compactor_tables.outcomes import outcome_of, write_outcome
-from compactor_tables.superseded import Live, SupersededFiles
 from tests.support.document_tables import NUMBERED, OBJECTS, VALUES, parts_of, table_of
 from tests.support.examples import PARTITION
 from tests.support.format_document import (
@@ -183,7 +182,7 @@ def test_what_a_run_writes_has_the_fields_that_are_documented() -> None:
     require_ways(stored.store)
     # That of a table where there is one, below; of a round in test_rounds, of maintenance further
     # below.
-    others = {"ProbeRecord", "TableReceipt", "Round", "Looks", "Superseded"}
+    others = {"ProbeRecord", "TableReceipt", "Round", "Looks"}
     # Compared in test_leases and test_optimizers.
     others |= {"Lease", "OptimizerLooks", *MAINTENANCE_RUN}
     assert {*others, *RESUMED, *written} >= set(NUMBERED)
@@ -215,19 +214,10 @@ def test_what_maintenance_leaves_has_the_fields_that_are_documented() -> None:
     store.add_bucket("lake")
     done = Maintained(engine="spark", status="done")
     keep_look(Look(at=1.0, run_id="run-1", maintained=done), state, table, store)
-    files = SupersededFiles(state, table, store, files=_NoFiles())
-    files.tag(
-        MaintenanceReceipt(
-            table=table.text,
-            run_id="run-1",
-            engine="spark",
-            superseded=["s3://lake/gold/orders/a.parquet"],
-        )
-    )
     keys = sorted(store.contents("lake", STATE))
-    assert len(keys) == 2
+    assert len(keys) == 1
     require_ways(store)
-    for name, key in zip(("Looks", "Superseded"), keys, strict=True):
+    for name, key in zip(("Looks",), keys, strict=True):
         assert keys_of(store.get("lake", key)) == set(table_of(name)), name
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS)
 
@@ -264,11 +254,6 @@ def test_each_number_of_a_maintenance_run_that_is_no_count_has_its_unit(name: st
     numbers = {field for field, (kind, _) in table_of(name).items() if kind.startswith("float")}
     meanings = TYPES[name].meanings
     assert [one for one in numbers if not any(unit in meanings[one] for unit in _UNITS)] == []
-
-
-class _NoFiles:
-    def current(self) -> Live:
-        return Live(0, frozenset())
 
 
 def test_what_a_publisher_leaves_has_the_fields_that_are_documented(

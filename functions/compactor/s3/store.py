@@ -17,7 +17,6 @@ from compactor.s3.retries import PATIENCE, SILENCE_SECONDS, Patience
 from compactor.s3.routes import Routes
 from compactor.s3.sessions import ca_bundle, made_by, new_session
 from compactor.s3.sources import SourceReader
-from compactor.s3.tags import S3Tags
 from compactor.s3.transfers import Transfers
 from compactor.s3.uploads import S3Uploads
 from compactor.sizes import MIB
@@ -55,8 +54,8 @@ def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3
     return made
 
 
-class S3Store(S3Listing, S3Deletes, S3Uploads, S3Tags):
-    """Implements :class:`compactor.ports.ObjectStore` and :class:`compactor.ports.TaggedStore`.
+class S3Store(S3Listing, S3Deletes, S3Uploads):
+    """Implements :class:`compactor.ports.ObjectStore`.
 
     Args:
         client: boto3 S3 client whose endpoint, region and credentials are used for all requests.

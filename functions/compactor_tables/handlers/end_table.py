@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.errors import CompactorError
 from compactor.failures import failure_text
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
-from compactor.settings.tables import DELTA
 from compactor_tables.handlers.runtime import CLOCK, RunOfTables, table_metric, table_of
 from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor_tables.outcomes import Outcome, outcome_of
 from compactor_tables.table_end import Ending
-from compactor_tables.worklist import read_stored_request
 
 _NOTHING_FORETOLD: dict[str, Any] = {"engine": "none", "reason": "it was not planned"}
 _FIGURES = (
@@ -46,37 +42,12 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         write_receipt(receipt, run.state, run.store)
     plan = {**plan, "table": table.text, "run_id": run.run_id}
     order = run.order(plan) if plan["engine"] != "none" else None
-    if receipt is not None and receipt.is_sound:
-        _tag(run, event, receipt)
     outcome = outcome_of(plan, order, receipt)
-    ending = Ending(run.state, table, run.store, CLOCK, partial(_tag, run, event))
+    ending = Ending(run.state, table, run.store, CLOCK)
     for one in ending.end(outcome, receipt):
         logger.warning("recorded a run that died", table=table.text, died=one)
     _count(outcome)
     return {"table": table.text, "status": outcome.status, "line": outcome.line}
-
-
-def _tag(run: RunOfTables, event: Event, receipt: MaintenanceReceipt) -> None:
-    """Tag the files that a run has replaced. Errors are logged, and do not fail the table."""
-    if table_of(event).kind != DELTA:
-        return
-    where = event["request"]
-    try:
-        request = read_stored_request(where["bucket"], where["key"], run.store)
-        rule = request.policies.of(receipt.table).rule
-        if not rule.tag_superseded:
-            return
-        # Reading the log needs libraries that are only deployed if some rule asks for tags.
-        from compactor_tables.metadata.delta_files import mark_superseded  # noqa: PLC0415 - see above
-
-        marked = mark_superseded(run.state, receipt, rule, run.store)
-    except CompactorError as error:
-        logger.exception("not tagged", table=receipt.table)
-        line = f"not tagged: {type(error).__name__}: {error}"
-    else:
-        line = marked.line if marked is not None else ""
-    receipt.steps = {**receipt.steps, "tags": line}
-    write_receipt(receipt, run.state, run.store)
 
 
 def _failed(

@@ -20,7 +20,7 @@ from compactor.invocation import (
     LambdaDeadline,
     kept_store,
 )
-from compactor.ports import TaggedStore
+from compactor.ports import ObjectStore
 from compactor.prices import Prices, prices_for
 from compactor.s3.store import S3Store
 from compactor.settings.tables import TableAddress, parse_table
@@ -44,7 +44,7 @@ class RunOfTables:
 
     run_id: str
     state: S3Uri
-    store: TaggedStore
+    store: ObjectStore
 
     @classmethod
     def of(cls, event: Event, context: LambdaContext) -> RunOfTables:

@@ -2,5 +2,4 @@
 
 measuring      measures a table: measured_iceberg, measured_delta
 iceberg_writes finds the partitions that a snapshot of an Iceberg table changed
-delta_files    finds the objects of a Delta table, and tags the superseded ones
 """

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.sinks.upserts import quoted
-from compactor_spark.maintain.delta_log import DeltaEntries, Entry, uri_of
+from compactor_spark.maintain.delta_log import DeltaEntries, Entry
 from compactor_spark.maintain.delta_number import rewrite_as_number
 from compactor_spark.maintain.engines import PREFIX, Mark, Rewritten, StepDone
 from compactor_spark.maintain.java import activate
@@ -175,7 +175,6 @@ class DeltaTable:
         return None
 
     def _rewritten(self, entry: Entry) -> Rewritten:
-        gone = entry.gone
         return Rewritten(
             before=str(entry.number - 1),
             after=str(entry.number),
@@ -183,7 +182,6 @@ class DeltaTable:
             bytes=sum(int(one.get("size") or 0) for one in entry.removes),
             into=len(entry.adds),
             into_bytes=sum(int(one.get("size") or 0) for one in entry.adds),
-            superseded=tuple(uri_of(self.uri, one["path"]) for one in gone),
         )
 
     def rewrite(self, partition: PartitionOrder, order: Order, what: str) -> Rewritten | None:

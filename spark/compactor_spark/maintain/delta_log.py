@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j has no annotations
 
@@ -45,12 +44,6 @@ class Entry:
         """Return an operation metric of the commit; None if its writer did not record it."""
         given = (self.info.get("operationMetrics") or {}).get(name)
         return None if given is None else int(given)
-
-    @property
-    def gone(self) -> Sequence[Action]:
-        """Removed files, without those that only got another deletion vector."""
-        here = {one["path"] for one in self.adds}
-        return [one for one in self.removes if one["path"] not in here]
 
     def touches(self, values: Mapping[str, str | None]) -> bool:
         """Return whether the commit changed rows of the partition with these values.
@@ -125,8 +118,3 @@ def _entry(number: int, lines: str) -> Entry:
             elif kind in files:
                 files[kind].append(body)
     return Entry(number, info, files["add"], files["remove"])
-
-
-def uri_of(table: str, path: str) -> str:
-    """Return the location of a file that the log names; the log has paths URI-encoded."""
-    return unquote(path) if "://" in path else f"{table.rstrip('/')}/{unquote(path)}"

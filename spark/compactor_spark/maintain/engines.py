@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from compactor_spark.maintain.rows import Compared, RowSums
@@ -30,7 +29,6 @@ class Rewritten(NamedTuple):
         before, after: version right before its commit, and that of its commit.
         files, bytes: data files that were removed, and their bytes.
         into, into_bytes: data files that were added, and their bytes.
-        superseded: URIs of removed files that the table itself does not delete.
     """
 
     before: str
@@ -39,7 +37,6 @@ class Rewritten(NamedTuple):
     bytes: int
     into: int
     into_bytes: int
-    superseded: Sequence[str] = ()
 
 
 class StepDone(NamedTuple):

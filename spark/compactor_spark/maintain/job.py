@@ -32,7 +32,6 @@ from compactor_tables.orders import (
     PartitionOrder,
 )
 
-_MOST_SUPERSEDED = 10_000
 _DAY = 86_400
 # After this many consecutive failures, the cause is probably not the partition.
 _MOST_FAILURES = 3
@@ -175,9 +174,6 @@ class Maintenance:
         record.into, record.into_bytes = found.into, found.into_bytes
         if order.verify_rows:
             self._compare(partition, found, record)
-        if record.status == DONE:
-            room = _MOST_SUPERSEDED - len(self.receipt.superseded)
-            self.receipt.superseded += found.superseded[:room]
 
     def _open_or_unfit(self, partition: PartitionOrder) -> str:
         since = self.order.closed_before

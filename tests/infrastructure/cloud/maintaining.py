@@ -88,7 +88,6 @@ def _rewritten(
     gone = [{"remove": {"path": each["path"], "dataChange": False}} for each in old]
     lines = "\n".join(map(json.dumps, [{"add": added}, *gone])).encode()
     store.create(place.bucket, _entry(place, number), lines)
-    receipt.superseded += [f"{place.uri}{each['path']}" for each in old]
     return RewrittenPartition(
         name=one.name,
         status="done",

@@ -100,9 +100,6 @@ def _of_bucket(request: Request, bucket: str, query: Query) -> Iterator[Call]:
 def _of_object(request: Request, bucket: str, key: str, query: Query) -> Iterator[Call]:
     if "versionId" in query or "acl" in query:
         raise UnknownRequest(f"{request.method} {request.path}?{request.query}")
-    if "tagging" in query:
-        yield _call(f"{request.method.capitalize()}ObjectTagging", bucket, key)
-        return
     if request.method in ("GET", "HEAD"):
         if "uploadId" in query:
             yield _call("ListMultipartUploadParts", bucket, key)
