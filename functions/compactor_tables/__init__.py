@@ -14,7 +14,7 @@ table_end              outcome, history, and the end of the lease; outcomes: a t
 maintenance_report     the report of a whole run
 observations           measurements of a table over time (pure); observation_history: on S3
 observing              adds one observation, and decides whether maintenance is due
-due_tables             when maintenance is due (pure); advising: how often (pure)
+due_tables             when maintenance is due (pure)
 latency                how slow a table has become for its readers (pure)
 document_keys          keys of a run's documents
 service_ports          ports to AWS services; aws: their implementations

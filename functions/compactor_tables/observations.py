@@ -15,8 +15,6 @@ from compactor_tables.measures import TableMeasure
 AVERAGED = 7
 #: Number of recent compactions among which the best average is the standard of comparison.
 COMPARED = 5
-# Length of time over which commits are counted by hour of the day.
-_HOURS_SECONDS = 7 * 86_400.0
 
 
 class Maintained(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +57,6 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         looks: number of looks that are summed up.
         files, bytes, delete_files, metadata_files, versions: as measured; ``files`` and ``bytes``
             are None if the table was not measured, as after maintenance.
-        hours: number of commits in the preceding seven days, by hour of the day (UTC).
         latency: average run time of the table's readers since the previous look, seconds; None if
             there were no reads.
         samples: number of run times in that average.
@@ -76,7 +73,6 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     delete_files: int = 0
     metadata_files: int = 0
     versions: int = 0
-    hours: tuple[int, ...] = ()
     latency: float | None = None
     samples: int = 0
     source: str = ""
@@ -102,13 +98,11 @@ class Average:
         seconds: weighted by samples.
         looks: number of looks in it.
         bytes: size of the table at the last of these; None if unknown.
-        at: time of the last of these, UNIX seconds.
     """
 
     seconds: float
     looks: int
     bytes: int | None
-    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +192,6 @@ def look_of(measure: TableMeasure, now: float, run_id: str = "", *, due: str = "
         run_id: of the run that looks.
         due: why the table is due; empty if it is not.
     """
-    hours = [0] * 24
-    for one in measure.commits:
-        if now - _HOURS_SECONDS < one <= now:
-            hours[datetime.fromtimestamp(one, UTC).hour] += 1
     return Look(
         at=now,
         run_id=run_id,
@@ -210,7 +200,6 @@ def look_of(measure: TableMeasure, now: float, run_id: str = "", *, due: str = "
         delete_files=measure.delete_files,
         metadata_files=measure.metadata_files,
         versions=measure.versions,
-        hours=tuple(hours) if any(hours) else (),
         due=due,
     )
 
@@ -276,5 +265,4 @@ def _work_of(done: Sequence[Maintained]) -> Maintained | None:
 def _average(looks: Sequence[Look]) -> Average:
     weights = [max(one.samples, 1) for one in looks]
     seconds = sum((one.latency or 0.0) * weight for one, weight in zip(looks, weights, strict=True))
-    last = looks[-1]
-    return Average(seconds / sum(weights), len(looks), last.bytes, last.at)
+    return Average(seconds / sum(weights), len(looks), looks[-1].bytes)

@@ -31,7 +31,6 @@ COMMANDS = {
     "tables scan of a catalog": ("sql:sqlite:////does/not/exist.db#gold.orders",),
     "tables run": ("delta:s3://lake/gold/orders/", "--state-uri", "s3://state/m/"),
     "tables status": ("--state-uri", "s3://state/m/"),
-    "tables history": ("delta:s3://lake/gold/orders/", "--state-uri", "s3://state/m/"),
 }
 
 

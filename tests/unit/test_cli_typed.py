@@ -48,7 +48,6 @@ WORDS = {
     **dict.fromkeys(
         (f"table {one}" for one in TABLE_ACTIONS), ("--depth=1", "--reader-table=glue:a.b", *PLACES)
     ),
-    "tables history": ("--state-uri", "s3://bucket/m/", "glue:a.b"),
 }
 VALUES = (
     "", " ", "\t", "\n", "-", "--", "-1", "0", "1", "a\nb", "a\0b", "\udcff\udc80", "\x1b[2J",

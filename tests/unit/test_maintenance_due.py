@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from compactor.ports import RunTime
-from compactor_tables.advising import advise
 from compactor_tables.due_tables import is_due
 from compactor_tables.latency import LatencySource, estimated_seconds
 from compactor_tables.measures import DataFile, PartitionMeasure, TableMeasure
@@ -21,7 +18,6 @@ from compactor_tables.observations import (
 )
 from compactor_tables.observing import with_latency
 from compactor_tables.policies import Rule, read_policies
-from compactor_tables.schedules import QuietHours, parse_every
 
 NOW = 1_795_000_000.0
 DAY, HOUR = 86_400.0, 3_600.0
@@ -196,40 +192,3 @@ def test_a_source_is_read_from_its_text() -> None:
     )
     assert LatencySource.parse("athena:primary") == LatencySource("athena", "primary")
     assert LatencySource.parse("glue_job:a/b") == LatencySource("glue_job", "", "a/b")
-
-
-def test_a_cron_expression_is_recommended_from_how_fast_the_table_becomes_slow() -> None:
-    looks: list[Look] = []
-    for week in range(3):
-        start = NOW + week * 7 * DAY
-        looks.append(compacted(start))
-        looks += [seen(start + HOUR + n * DAY, 10.0 + n) for n in range(6)]
-    advice = advise(History(tuple(looks)), JOB, 0.25)
-    # 10, 11, 12, 13: after three days over 12.5.
-    assert advice.cron == "cron(0 3 1/3 * ? *)"
-    assert "25% slower 3.0 days after a compaction (median of 3)" in advice.reason
-    assert parse_every(advice.cron).latest(NOW) is not None
-
-
-def test_the_hour_with_the_fewest_commits_is_taken_outside_of_quiet_hours() -> None:
-    hours = tuple(0 if hour in {4, 5, 13, 14} else 9 for hour in range(24))
-    looks = [compacted(NOW), seen(NOW + HOUR, 10.0)]
-    looks.append(Look(at=NOW + 25 * HOUR, latency=13.0, samples=1, source=JOB, hours=hours))
-    assert advise(History(tuple(looks)), JOB, 0.25).cron == "cron(0 4 * * ? *)"
-    quiet = (QuietHours((3 * 60, 6 * 60)),)
-    assert advise(History(tuple(looks)), JOB, 0.25, quiet).cron == "cron(0 13 * * ? *)"
-
-
-def test_what_is_not_known_yet_is_extrapolated_or_said() -> None:
-    slowly = history(10.0, 10.1, 10.2)
-    assert advise(slowly, JOB, 0.25).cron == "cron(0 3 1,15 * ? *)"
-    assert (
-        "let it be maintained only when it is due" in advise(history(10.0, 9.0), JOB, 0.25).reason
-    )
-    assert "two looks after it" in advise(history(10.0), JOB, 0.25).reason
-
-
-@pytest.mark.parametrize("hours", [0.3, 1.0, 5.0, 12.0, 24.0, 50.0, 200.0, 400.0, 9_000.0])
-def test_every_recommended_expression_is_one_of_eventbridge(hours: float) -> None:
-    looks = (compacted(NOW), seen(NOW + 1, 10.0), seen(NOW + 1 + hours * HOUR, 20.0))
-    assert parse_every(advise(History(looks), JOB, 0.25).cron).fields

@@ -33,10 +33,6 @@ ACTIONS: Mapping[str, Action] = {
         "compactor_cli.commands.tables_status",
         "show the state of a maintenance run, and its report after its end",
     ),
-    "history": Action(
-        "compactor_cli.commands.tables_history",
-        "chart a table's latency and maintenance over time, and recommend a schedule",
-    ),
     "accept": Action(
         "compactor_cli.commands.tables_accept",
         "resume with a destination's table that was rolled back, restored or recreated",
