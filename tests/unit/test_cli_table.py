@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import boto3
-import duckdb
 import pytest
 
 from compactor.catalogs.readers import open_readers
@@ -55,39 +54,11 @@ def table(aws: str, capsys: pytest.CaptureFixture[str]) -> Any:
     return call
 
 
-def records_of(paths: list[str]) -> list[int]:
-    """What DuckDB reads of objects named by URI, fetched here: it has no S3 of its own."""
-    s3 = boto3.client("s3", region_name="us-east-1")
-    fetched: list[int] = []
-    for number, uri in enumerate(paths):
-        bucket, _, key = uri.removeprefix("s3://").partition("/")
-        name = f"{number}-{key.rpartition('/')[2]}"
-        s3.download_file(bucket, key, name)
-        rows = duckdb.read_json(name, format="newline_delimited").project("id").fetchall()
-        fetched += [row[0] for row in rows]
-    return sorted(fetched)
-
-
-ALL = sorted([number * 10 + n for number in range(1, 4) for n in range(2)] * 2)
-
-
-def test_the_statement_for_athena_is_printed(table: Any) -> None:
-    code, out, _ = table("ddl")
-    assert code == 0
-    assert out.startswith(
-        "CREATE EXTERNAL TABLE `lake`.`logs` (\n  `id` bigint,\n  `n` string\n)\n"
-    )
-    assert "PARTITIONED BY (`year` string, `month` string, `day` string)" in out
-    assert "ROW FORMAT SERDE 'org.openx.data.jsonserde.JsonSerDe'" in out
-    assert "LOCATION 's3://my-lake/none/'" not in out
-    assert boto3.client("glue").get_tables(DatabaseName="lake")["TableList"] == []
-
-
 def test_a_column_and_a_partition_of_one_name_are_refused(table: Any) -> None:
     words = ("--reader-partitions", "n", "--reader-partitions", "m", "--reader-partitions", "d")
-    code, _, err = table("ddl", *words)
-    assert code == 2
-    assert "other names than the columns have: n" in err
+    code, out, _ = table("refresh", *words)
+    assert code == 1
+    assert "other names than the columns have: n" in out
 
 
 def test_a_refresh_adds_partitions_and_switches_them(table: Any) -> None:
@@ -131,56 +102,7 @@ def test_old_lists_are_reported_and_deleted_when_that_is_said(
     assert len(found) == 1
 
 
-def test_a_list_of_objects_has_each_record_once_before_and_after_a_run(
-    table: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    _, out, _ = table("files", named=False)
-    assert len(out.splitlines()) == 6
-    assert records_of(out.splitlines()) == ALL
-    assert main(["run", *PLACES, *WINDOW, *NOW]) == 0
-    boto3.client("s3").put_object(
-        Bucket="my-logs", Key="raw/2026/01/02/late.json", Body=b'{"id": 99}\n'
-    )
-    _, out, _ = table("files", "--json", named=False)
-    found = json.loads(out[out.index('{"files"') :])["files"]
-    assert len(found) == 3
-    assert records_of(found) == [*ALL, 99]
-
-
-@pytest.mark.parametrize(
-    ("engine", "words"),
-    [
-        ("duckdb", "read_json(getvariable('files'), format='newline_delimited')"),
-        ("polars", "pl.scan_ndjson(files)"),
-        ("spark", '"s3a://my-logs/raw/2026/01/02/0.json"'),
-    ],
-)
-def test_engines_get_statements_in_their_own_words(table: Any, engine: str, words: str) -> None:
-    code, out, _ = table("files", "--as", engine, named=False)
-    assert code == 0
-    assert words in out
-    if engine != "duckdb":
-        compile(out, engine, "exec")
-
-
-def test_what_duckdb_is_given_is_what_it_runs(
-    table: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, out, _ = table("files", "--as", "duckdb", named=False)
-    monkeypatch.chdir(tmp_path)
-    s3 = boto3.client("s3")
-    uris = {one.split("'")[1] for one in out.split("\n") if "s3:" in one}
-    for number, uri in enumerate(sorted(uris)):
-        bucket, _, key = uri.removeprefix("s3://").partition("/")
-        s3.download_file(bucket, key, f"{number}.json")
-        out = out.replace(uri, f"{number}.json")
-    session = duckdb.connect()
-    result = session.execute(out.replace("LOAD httpfs;", ""))
-    assert result.fetchall() == [(12,)]
-
-
-@pytest.mark.parametrize("action", ["show", "refresh", "ddl"])
+@pytest.mark.parametrize("action", ["show", "refresh"])
 def test_a_table_must_be_named(table: Any, action: str) -> None:
     code, _, err = table(action, named=False)
     assert code == 2

@@ -16,9 +16,7 @@ import pytest
 from compactor.errors import InvalidInput
 from compactor.formats import Detected
 from compactor.model import Format, SourceObject
-from compactor.readers.ddl import create_table
-from compactor.readers.files import as_polars, as_text
-from compactor.readers.formats import LOGS, Reading, log_of, require_exact, table_descriptor
+from compactor.readers.formats import LOGS, Reading, log_of, require_exact
 from compactor.readers.inferred_columns import found_in
 from compactor.readers.states import Held
 from compactor.readers.table_creation import table_input
@@ -236,28 +234,3 @@ def test_columns_of_parquet_that_no_engine_reads_are_asked_for(
 ) -> None:
     with pytest.raises(InvalidInput, match=f"{told}.*make it in the catalog"):
         made(*bodies, format="parquet")
-
-
-def test_statements_quote_whatever_stands_in_names_and_values() -> None:
-    reading = Reading("serde", {"separatorChar": "\t", "input.regex": "(\\d)'"})
-    table = {
-        "Name": "l`s",
-        "Parameters": {"EXTERNAL": "TRUE", "a": "b"},
-        "PartitionKeys": [{"Name": "dt", "Type": "string"}],
-        "StorageDescriptor": table_descriptor(reading, [{"name": "x", "type": "int"}], "s3://a/"),
-    }
-    statement = create_table(table, "lake")
-    assert "`lake`.`l``s`" in statement
-    assert r"'input.regex' = '(\\d)\'', 'separatorChar' = '\t'" in statement
-    assert "EXTERNAL'" not in statement
-
-
-def test_lists_for_engines_quote_keys() -> None:
-    uris = ['s3://a/it\'s "x"\n']
-    names: dict[str, Any] = {}
-    exec(as_polars(uris, Format.CSV).split("\n\n")[1], names)  # noqa: S102 - our own words
-    assert names["files"] == uris
-    with pytest.raises(InvalidInput, match="a line end"):
-        as_text(uris, Format.CSV)
-    with pytest.raises(InvalidInput, match="txt"):
-        as_polars(uris, Format.CLOUDTRAIL)

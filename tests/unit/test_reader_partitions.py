@@ -82,20 +82,15 @@ def test_no_two_paths_have_the_same_values(
 
 def test_a_table_without_a_column_for_a_level_is_refused() -> None:
     assert columns(depth=1).values("x=a/", ("x",)) == ("a",)
-    for path, keys in (("a/", ("x",)), ("z=a/", ("x",)), ("a/", ("level1", "x"))):
+    for path, keys in (
+        ("a/", ("x",)),
+        ("z=a/", ("x",)),
+        ("a/", ("level1", "x")),
+    ):
         with pytest.raises(NoColumn, match="with reader_partitions"):
             columns(depth=1).values(path, keys)
     with pytest.raises(NoColumn):
         columns(date_format="%Y/%m").values("2026/01/", ("level1", "level2"))
-
-
-def test_what_a_partition_may_have_where_its_table_is_not_asked() -> None:
-    assert columns(depth=1).candidates("a/") == [("a",)]
-    assert columns(date_format="dt=%Y").candidates("dt=2026/") == [("2026",)]
-    found = columns(depth=2).candidates("x=a/y=b/")
-    assert found == [("a", "b"), ("a", "y=b"), ("x=a", "b"), ("x=a", "y=b")]
-    named = columns(depth=1, reader_table="glue:a.b", reader_partitions=["of"])
-    assert named.candidates("x=a/") == [("x=a",)]
 
 
 @pytest.mark.parametrize("path", ["", "2026/", "2026/01/02/03/"])

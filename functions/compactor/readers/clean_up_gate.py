@@ -160,7 +160,7 @@ def ask(
     Raises:
         IntegrityError: the list that the partition shows is gone or damaged.
     """
-    entries = catalog.entries(PartitionColumns(settings).candidates(partition.path)).values()
+    entries = catalog.entries([PartitionColumns(settings).values(partition.path)]).values()
     every = [shows_of(entry, settings, partition) for entry in entries]
     # If no entry shows the partition itself, its location was changed by hand.
     shows = next((one for one in every if one.shown is not None), next(iter(every), None))

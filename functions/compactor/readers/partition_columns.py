@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import product
 from typing import Any
 
 from compactor.errors import InvalidInput
@@ -50,10 +49,10 @@ class _Level:
         """False for a segment that is the same in all paths."""
         return bool(self.dates) or not self.pattern or "*" in self.pattern
 
-    @property
-    def is_open(self) -> bool:
-        """True if a path may have any name before a ``=`` here, or none."""
-        return self.varies and not self.dates and not _NAMED.fullmatch(self.pattern)
+    def named(self, segment: str) -> re.Match[str] | None:
+        """Match ``name=value``; a wildcard takes any segment whole."""
+        is_whole = "*" in self.pattern and not _NAMED.fullmatch(self.pattern)
+        return None if is_whole else _NAMED.fullmatch(segment)
 
 
 class PartitionColumns:
@@ -93,9 +92,9 @@ class PartitionColumns:
     def values(self, path: str, keys: Sequence[str] = ()) -> tuple[str, ...]:
         """Return a partition's values for these columns.
 
-        For a segment ``name=value`` of a level that may hold anything, the value is used only if
-        the column has that name. Otherwise the whole segment is the value, so that no two paths
-        have the same values.
+        For a segment ``name=value`` of a level of ``depth``, the value is used only if the column
+        has that name. Otherwise the whole segment is the value, so that no two paths have the same
+        values.
 
         Args:
             path: of the partition.
@@ -112,22 +111,6 @@ class PartitionColumns:
             for (level, segment), name in zip(varying, names, strict=True)
         )
 
-    def candidates(self, path: str) -> list[tuple[str, ...]]:
-        """Return all values that a partition may have in a table whose columns are not known.
-
-        Raises:
-            InvalidInput: the path does not have the number of segments that this source's have.
-        """
-        if self._given:
-            return [self.values(path)]
-        names = iter(self.names(path))
-        choices = [
-            dict.fromkeys([next(names), *([f"level{number}"] if level.is_open else [])])
-            for number, (level, _) in enumerate(self._pairs(path), 1)
-            if level.varies
-        ]
-        return [self.values(path, keys) for keys in product(*choices)]
-
     def _fitting(self, path: str, keys: Sequence[str]) -> tuple[str, ...]:
         """Return a table's column names, if they suit this path.
 
@@ -135,12 +118,7 @@ class PartitionColumns:
             NoColumn: they do not.
         """
         names = self.names(path)
-        varying = [(n, level) for n, (level, _) in enumerate(self._pairs(path), 1) if level.varies]
-        fits = len(keys) == len(names) and all(
-            key == name or (not self._given and level.is_open and key == f"level{number}")
-            for key, name, (number, level) in zip(keys, names, varying, strict=True)
-        )
-        if not fits:
+        if tuple(keys) != names:
             found = ", ".join(keys) or "none"
             accepted = (
                 f"a table partitioned by {', '.join(names)}, not by {found}, for {path}; with"
@@ -221,7 +199,7 @@ def _name_of(level: _Level, segment: str, number: int) -> str:
     if level.dates:
         named = _NAMED_IN_FORMAT.match(level.dates)
         return named[1] if named else _date_name(level.dates)
-    named = _NAMED.fullmatch(segment)
+    named = level.named(segment)
     return named[1] if named else f"level{number}"
 
 
@@ -233,8 +211,9 @@ def _date_name(dates: str) -> str:
 
 
 def _value_of(level: _Level, segment: str, name: str) -> str:
-    named = _NAMED.fullmatch(segment)
-    if named is None or (level.is_open and named[1].lower() != name):
+    named = level.named(segment)
+    is_below_source = not level.pattern and not level.dates
+    if named is None or (is_below_source and named[1].lower() != name):
         return segment
     return named[2]
 

@@ -201,11 +201,8 @@ COMMANDS: Mapping[str, Command] = {
         "compactor_cli.commands.table",
         "let query engines read each record once, in a source or in an output",
         """\
-  compactor table ddl s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d \\
-      --reader-table glue:lake.logs        the DDL for Athena
   compactor table refresh s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d \\
       --reader-table glue:lake.logs        make late and new objects visible
-  compactor table files s3://my-logs/raw/ s3://my-lake/compacted/ --depth 1 --as duckdb
   compactor table expire s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d \\
       --reader-table glue:lake.logs --yes  delete lists that no partition uses
 """,

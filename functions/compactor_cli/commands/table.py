@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any
 
 import msgspec
 
@@ -20,17 +19,12 @@ from compactor.discovery.search import Search, dates_of
 from compactor.errors import InvalidInput
 from compactor.log.identity import read_identity
 from compactor.log.log_reader import each_log
-from compactor.model import Format, Partition
 from compactor.ports import ObjectStore
-from compactor.readers import ddl, files
 from compactor.readers.expired_lists import OldLists, drop_old_lists
 from compactor.readers.outcome import Outcome, Outcomes
-from compactor.readers.partition_view import look
 from compactor.readers.reader_status import Showing, showing
 from compactor.readers.refresh import Refreshing, refresh
-from compactor.readers.states import Held
-from compactor.readers.table_creation import format_of, table_input
-from compactor.settings.reader_table import READER_TABLE_ACCEPTED, parse_reader_table
+from compactor.settings.reader_table import READER_TABLE_ACCEPTED
 from compactor.settings.settings import Settings
 from compactor.sinks.table_log import TableLog, table_log_there
 from compactor.sinks.unnamed_outputs import leftovers
@@ -67,14 +61,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help="only this partition, by its path below SOURCE, such as 2026/01/31/; may be given"
             " several times (by default every one with commits, and those of the window)",
         )
-        if name == "files":
-            one.add_argument(
-                "--as",
-                dest="written",
-                choices=list(files.WRITERS),
-                default=files.TEXT,
-                help="for which engine (default: txt, one URI per line)",
-            )
         if name == "expire":
             one.add_argument(
                 "-y", "--yes", action="store_true", help="delete them; by default only count them"
@@ -176,46 +162,6 @@ def _row(one: Showing) -> tuple[str, ...]:
     return one.path or "(root)", one.shows or "-", age, objects, f"{one.invisible:,}", one.wanted
 
 
-def _ddl(args: argparse.Namespace) -> int:
-    settings, store = _begin(args)
-    table = _table_of(args, settings, store)
-    database, _ = parse_reader_table(_table(settings)).name
-    statement = ddl.create_table(table, database)
-    if args.json:
-        print(json.dumps({"table": table, "sql": statement}))
-        return 0
-    print(statement)
-    print("-- compactor table refresh adds its partitions")
-    return 0
-
-
-def _table_of(
-    args: argparse.Namespace, settings: Settings, store: ObjectStore
-) -> Mapping[str, Any]:
-    partition, held = next(_looks(args, settings, store), (None, Held()))
-    if partition is None:
-        raise InvalidInput("partition", None, "a partition with objects in it")
-    return table_input(settings, partition, held, store)
-
-
-def _files(args: argparse.Namespace) -> int:
-    settings, store = _begin(args)
-    exact = settings.reader_mode == "exact"
-    uris: list[str] = []
-    format: Format | None = None
-    for _, held in _looks(args, settings, store):
-        found = files.names_of(held, exact=exact)
-        uris += found
-        if found and format is None and args.written != files.TEXT:
-            format = format_of(held, settings, store)
-    text = files.WRITERS[args.written](uris, format or Format.TEXT)
-    if args.json:
-        print(json.dumps({"files": uris, "text": text}))
-    else:
-        print(text, end="")
-    return 0
-
-
 def _expire(args: argparse.Namespace) -> int:
     settings, store = _begin(args)
     catalog, clock = open_readers(_table(settings)), SystemClock()
@@ -244,7 +190,7 @@ def _expire(args: argparse.Namespace) -> int:
 
 def _begin(args: argparse.Namespace) -> tuple[Settings, ObjectStore]:
     given = options.fields_from(args)
-    if args.action in ("refresh", "ddl", "expire") and "reader_table" not in given:
+    if args.action in ("refresh", "expire") and "reader_table" not in given:
         raise InvalidInput("reader_table", None, f"--reader-table {READER_TABLE_ACCEPTED}")
     settings = Settings.from_input(given)
     return settings, open_store(args.endpoint_url, settings.state.bucket)
@@ -252,18 +198,6 @@ def _begin(args: argparse.Namespace) -> tuple[Settings, ObjectStore]:
 
 def _table(settings: Settings) -> str:
     return settings.reader_table or ""
-
-
-def _looks(
-    args: argparse.Namespace, settings: Settings, store: ObjectStore
-) -> Iterator[tuple[Partition, Held]]:
-    """Yield every partition with something to read."""
-    now = time.time()
-    for path in _paths(args, settings, store):
-        partition = layout.partition_at(settings, path)
-        held = look(settings, partition, store, now)
-        if held.outputs or held.loose:
-            yield partition, held
 
 
 def _paths(args: argparse.Namespace, settings: Settings, store: ObjectStore) -> Sequence[str]:
@@ -284,7 +218,5 @@ ACTIONS: Mapping[str, Action] = {
         _show,
     ),
     "refresh": Action("let readers see each record once, as it is now", _refresh),
-    "ddl": Action("print the table for Athena or Hive; writes nothing", _ddl),
     "expire": Action("delete lists that no partition uses", _expire),
-    "files": Action("list the objects that hold each record once, for any engine", _files),
 }
