@@ -168,7 +168,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
         finally:
             workers.close()
     seconds = time.monotonic() - began
-    peak, replaced = workers.peak_bytes, workers.replaced
+    peak, replaced = workers.pool.peak_bytes, workers.pool.replaced
     return Done(ended.report, seconds, peak, replaced, ended.left, stands)
 
 

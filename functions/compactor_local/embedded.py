@@ -12,9 +12,9 @@ from typing import IO, Any
 
 import boto3
 
-from compactor_cli.machine.child import Child, python_environment
 from compactor_cli.machine.extras import require
 from compactor_cli.machine.installed import import_roots
+from compactor_cli.machine.processes import Child, python_environment
 from compactor_local.definition import REGION
 from compactor_local.model import EngineError
 

@@ -21,7 +21,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from compactor.errors import InvalidInput
-from compactor_cli.machine.child import Child
+from compactor_cli.machine.processes import Child
 from compactor_cli.machine.spark_job import END_SECONDS, STARTING, follow
 from compactor_cli.machine.spark_submit import (
     SparkMissing,

@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from compactor_cli.machine.child import Child
 from compactor_cli.machine.environment import engine_environment, opened_log
 from compactor_cli.machine.extras import require
+from compactor_cli.machine.processes import Child
 from compactor_local.definition import load_definition
 from compactor_local.model import (
     HANDLERS,

@@ -25,9 +25,7 @@ import compactor_local.without_batch  # noqa: F401 - before anything of moto is 
 from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
-from compactor_cli.machine.child import Child
-from compactor_cli.machine.wire import answer_stream, receive, send
-from compactor_cli.machine.workers import WorkerPool
+from compactor_cli.machine.processes import Child, WorkerPool, answer_stream, receive, send
 from compactor_local import bridges, emr, interpreter, map_run
 from compactor_local.definition import ACCOUNT, REGION
 from compactor_local.invocations import Functions

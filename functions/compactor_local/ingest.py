@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Self
 
-from compactor_cli.machine.child import Child, python_environment
 from compactor_cli.machine.installed import import_roots
-from compactor_cli.machine.workers import Answer, WorkerPool
+from compactor_cli.machine.processes import Child, WorkerPool, python_environment
 from compactor_local.definition import ACCOUNT, REGION
 from compactor_local.embedded import EmbeddedS3
 from compactor_local.executions import MACHINE_ARN, Executions
+from compactor_local.invocations import Answer, invoke
 from compactor_local.model import EngineError
 
 REGISTRY_TABLE = "pending"
@@ -162,7 +162,7 @@ class Ingest:
             EngineError: the function failed.
         """
         answer = self._call("sweep", {})
-        found: Sequence[Mapping[str, Any]] = answer.payload["streams"]
+        found: Sequence[Mapping[str, Any]] = answer["payload"]["streams"]
         return found
 
     def _variables(self, executions_url: str) -> dict[str, str]:
@@ -228,7 +228,7 @@ class Ingest:
             if not messages:
                 continue
             answer = self._call("register", {"Records": [_record(one) for one in messages]})
-            failed = {one["itemIdentifier"] for one in answer.payload["batchItemFailures"]}
+            failed = {one["itemIdentifier"] for one in answer["payload"]["batchItemFailures"]}
             self._delete([one for one in messages if one["MessageId"] not in failed])
 
     def _received(self) -> list[Mapping[str, Any]]:
@@ -265,7 +265,8 @@ class Ingest:
             self.sweep()
 
     def _call(self, function: str, event: Mapping[str, Any]) -> Answer:
-        answer = self._pool.invoke(
+        answer = invoke(
+            self._pool,
             {
                 "function": function,
                 "module": f"compactor_handlers.{function}",
@@ -273,10 +274,10 @@ class Ingest:
                 "event": event,
                 "timeout_seconds": _FUNCTION_SECONDS,
                 "memory_mb": _MEMORY_MB,
-            }
+            },
         )
-        if answer.failure is not None:
-            error = f"{answer.failure['errorType']}: {answer.failure['errorMessage']}"
+        if "failure" in answer:
+            error = f"{answer['failure']['errorType']}: {answer['failure']['errorMessage']}"
             raise EngineError(f"the function {function} failed: {error}")
         return answer
 

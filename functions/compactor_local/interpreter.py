@@ -30,8 +30,8 @@ from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_funct
 from moto.stepfunctions.parser.asl.eval.event.event_manager import EventManager
 from moto.stepfunctions.parser.asl.utils import boto_client, json_path
 
-from compactor_cli.machine.workers import Answer
 from compactor_local import bridges, map_run
+from compactor_local.invocations import Answer
 from compactor_local.patching import replace
 
 Invoke = Callable[[str, Any], Answer]
@@ -89,9 +89,9 @@ def _invoke_lambda(invoke: Invoke) -> None:
     def invoke_function(parameters: Mapping[str, Any], region: str, state_credentials: Any) -> Any:
         answer = invoke(parameters["FunctionName"], json.loads(parameters["Payload"]))
         response = {"ExecutedVersion": "$LATEST", "StatusCode": 200}
-        if answer.failure is not None:
-            return {**response, "FunctionError": "Unhandled", "Payload": answer.failure}
-        return {**response, "Payload": answer.payload}
+        if "failure" in answer:
+            return {**response, "FunctionError": "Unhandled", "Payload": answer["failure"]}
+        return {**response, "Payload": answer["payload"]}
 
     replace(lambda_eval_utils, "_invoke_lambda_function", invoke_function)
 

@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.machine.workers import Answer, WorkerPool
+from compactor_cli.machine.processes import WorkerLost, WorkerPool
 from compactor_local.model import WorkflowProgress
 
 #: Label of the definition's Map over partitions in clean-up.
 CLEAN_UPS_LABEL = "CleanUps"
+#: Of an invocation: its ``payload``, or its ``failure`` in Lambda's form.
+Answer = Mapping[str, Any]
+
+
+def invoke(pool: WorkerPool, invocation: Mapping[str, Any]) -> Answer:
+    """Run one invocation on the next idle process."""
+    request_id = str(uuid.uuid4())
+    seconds: float = invocation["timeout_seconds"]
+    try:
+        return pool.call({**invocation, "request_id": request_id}, seconds)
+    except WorkerLost as error:
+        if error.code is None:
+            name, text = "Sandbox.Timedout", f"Task timed out after {seconds:.2f} seconds"
+        else:
+            how = f"signal: {-error.code}" if error.code < 0 else f"exit status {error.code}"
+            name, text = "Runtime.ExitError", f"Runtime exited with error: {how}"
+    message = f"RequestId: {request_id} Error: {text}"
+    return {"failure": {"errorType": name, "errorMessage": message}}
 
 
 class Functions:
@@ -53,10 +72,10 @@ class Functions:
         if module is None:
             message = f"Function not found: {arn}"
             failure = {"errorType": "Lambda.ResourceNotFoundException", "errorMessage": message}
-            return Answer(failure=failure)
+            return {"failure": failure}
         self._note(function=name)
         invocation = {"function": name, "module": module, "arn": arn, "event": event}
-        answer = self._pool.invoke({**invocation, **self._limits})
+        answer = invoke(self._pool, {**invocation, **self._limits})
         self._note_answer(name, answer)
         return answer
 
@@ -97,7 +116,8 @@ class Functions:
             self._publish(dataclasses.replace(self.progress, **changes))
 
     def _note_answer(self, name: str, answer: Answer) -> None:
-        payload = answer.payload if isinstance(answer.payload, Mapping) else {}
+        payload = answer.get("payload")
+        payload = payload if isinstance(payload, Mapping) else {}
         with self._lock:
             answered, changes = self.progress.invocations + 1, self._changes(name, payload)
             self._publish(dataclasses.replace(self.progress, invocations=answered, **changes))

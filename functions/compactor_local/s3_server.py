@@ -21,7 +21,7 @@ from moto.s3.exceptions import BucketAlreadyExists, InvalidBucketName
 from moto.s3.models import s3_backends
 from werkzeug.serving import make_server
 
-from compactor_cli.machine.wire import answer_stream, receive, send
+from compactor_cli.machine.processes import answer_stream, receive, send
 from compactor_local.definition import ACCOUNT, REGION
 
 #: Serves SQS, DynamoDB and Glue too.

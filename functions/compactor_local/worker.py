@@ -1,9 +1,9 @@
 """One Lambda execution environment: a process that runs handlers, one invocation at a time.
 
-Started by :mod:`compactor_cli.machine.workers` as ``python -m compactor_local.worker``. Invocations
-arrive on standard input, answers are written to the original standard output; what handlers print
-goes to standard error, which is the log. When standard input closes, the engine is gone and this
-process exits, even in the middle of a handler.
+Started as ``python -m compactor_local.worker``. Invocations arrive on standard input, answers are
+written to the original standard output; what handlers print goes to standard error, which is the
+log. When standard input closes, the engine is gone and this process exits, even in the middle of a
+handler.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from compactor_cli.machine.child import peak_bytes
-from compactor_cli.machine.wire import answer_stream, receive, send
+from compactor_cli.machine.processes import answer_stream, peak_bytes, receive, send
 
 Handler = Callable[[Any, Any], Any]
 

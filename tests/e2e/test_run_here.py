@@ -101,8 +101,9 @@ def log_lines(log: Path) -> list[dict[str, str]]:
 
 
 def pid_of(workers: PartitionWorkers) -> int:
-    (worker,) = workers._pool._all
-    return worker.start().pid
+    (child,) = workers.pool._children
+    assert child is not None
+    return child.pid
 
 
 @pytest.mark.parametrize("trouble", [signal.SIGKILL, signal.SIGSTOP])
@@ -126,8 +127,8 @@ def test_a_process_that_dies_or_hangs_is_replaced_and_loses_its_order_alone(
     assert again.status == DONE
     assert again.compacted is not None
     assert again.compacted.counts.objects_in == EACH
-    assert (made.replaced, pid_of(made) != first) == (1, True)
-    assert made.peak_bytes > 20 * 1024 * 1024
+    assert (made.pool.replaced, pid_of(made) != first) == (1, True)
+    assert made.pool.peak_bytes > 20 * 1024 * 1024
 
 
 def test_a_stopped_pool_begins_nothing_more(

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from compactor_cli.machine.child import python_environment
+from compactor_cli.machine.processes import python_environment
 from tests.conftest import REPO_ROOT
 from tests.support.faults import Request
 

@@ -16,7 +16,7 @@ import pytest
 from cdk.config import Config
 from cdk.config_checks import require_region
 from compactor.errors import InvalidInput
-from compactor_cli.machine.child import python_environment
+from compactor_cli.machine.processes import python_environment
 from compactor_dev import IMPORT_ROOTS
 from tests.infrastructure.configurations import CONFIGURATIONS
 from tests.infrastructure.conftest import Deployed, Synthesized

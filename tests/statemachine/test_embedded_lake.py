@@ -15,7 +15,7 @@ from urllib.parse import unquote_plus
 import boto3
 import pytest
 
-from compactor_cli.machine.child import python_environment
+from compactor_cli.machine.processes import python_environment
 from compactor_local.embedded import EmbeddedS3, embedded_s3
 
 _KEY = "raw/a b+ü=1.json"

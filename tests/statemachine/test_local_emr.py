@@ -14,8 +14,8 @@ from typing import Any
 import boto3
 import pytest
 
-from compactor_cli.machine.child import Child
 from compactor_cli.machine.installed import spark_script
+from compactor_cli.machine.processes import Child
 from compactor_cli.machine.spark_submit import SparkHere, SparkMissing
 from compactor_dev import IMPORT_ROOTS
 from compactor_local import emr

@@ -12,8 +12,8 @@ from typing import IO
 import botocore.session
 
 from compactor.errors import InvalidInput
-from compactor_cli.machine.child import python_environment
 from compactor_cli.machine.installed import import_roots
+from compactor_cli.machine.processes import python_environment
 
 # Used if neither the environment nor a profile names a region.
 _REGION = "us-east-1"

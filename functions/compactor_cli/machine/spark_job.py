@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
 from compactor.errors import InvalidInput
-from compactor_cli.machine.child import Child
 from compactor_cli.machine.installed import spark_script
+from compactor_cli.machine.processes import Child
 from compactor_cli.machine.spark_submit import (
     SparkMissing,
     find_spark,

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
-from compactor_cli.machine.wire import answer_stream, receive, send
+from compactor_cli.machine.processes import answer_stream, receive, send
 
 #: Prefix of the job's progress lines.
 LINE_PREFIX = "compact_partitions: "

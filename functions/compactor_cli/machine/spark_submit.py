@@ -18,9 +18,9 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from compactor_cli.machine.child import python_environment
 from compactor_cli.machine.extras import install
 from compactor_cli.machine.installed import import_roots, spark_script
+from compactor_cli.machine.processes import python_environment
 from compactor_cli.machine.spark_jars import jar_settings
 
 MASTER_VARIABLE = "COMPACTOR_SPARK_MASTER"

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import boto3
 
-from compactor_cli.machine.child import Child, python_environment
+from compactor_cli.machine.processes import Child, python_environment
 from compactor_dev import IMPORT_ROOTS
 from compactor_local.definition import REGION
 from compactor_local.embedded import EmbeddedS3

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from compactor_cli.machine.wire import receive, send
+from compactor_cli.machine.processes import receive, send
 from compactor_local.s3_server import moto_application, serve, take_order
 from tests.infrastructure.cloud import shims
 from tests.infrastructure.cloud.recording import Recorder

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.machine.child import Child, python_environment
+from compactor_cli.machine.processes import Child, python_environment
 
 _SECONDS = 60.0
 _MODULE = """
