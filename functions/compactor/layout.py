@@ -163,15 +163,15 @@ def checkpoint_name(path: str, sequence: int) -> str:
     return f"{PARTITIONS}{path}commits/{sequence:020d}.checkpoint.json.gz"
 
 
-def rejects_uri(settings: Settings, partition: Partition) -> str:
-    """Return the URI of the prefix of a partition's rejects."""
-    bucket, prefix = rejects_key(settings, partition, "")
+def dead_letters_uri(settings: Settings, partition: Partition) -> str:
+    """Return the URI of the prefix of a partition's dead-letter records."""
+    bucket, prefix = dead_letters_key(settings, partition, "")
     return f"s3://{bucket}/{prefix}"
 
 
-def rejects_key(settings: Settings, partition: Partition, name: str) -> tuple[str, str]:
-    """Return the key of one file of a partition's rejects, kept as long as its commits."""
-    return _state(settings, f"{PARTITIONS}{partition.path}rejects/{name}")
+def dead_letters_key(settings: Settings, partition: Partition, name: str) -> tuple[str, str]:
+    """Return the key of an object with dead-letter records of a partition."""
+    return _state(settings, f"{PARTITIONS}{partition.path}dead-letters/{name}")
 
 
 def parquet_schemas_prefix(settings: Settings) -> tuple[str, str]:

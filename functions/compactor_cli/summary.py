@@ -11,7 +11,7 @@ from compactor.escaping import visible
 from compactor.log.resting import Resting
 from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost
-from compactor.report.reasons import hint_of, rejected_line
+from compactor.report.reasons import dead_letter_line, hint_of
 from compactor.sizes import human_bytes, plural
 from compactor_cli.console import counted, print_line, print_table
 
@@ -28,10 +28,8 @@ class Summary:
         resting: partitions of these that are at rest and were not read; they contain
             ``resting_objects``.
         records: records in the outputs; those of server-side copies are not counted.
-        rejected: records that do not fit the schema of their Parquet output, stored separately.
-        replayed: records that an earlier run rejected and that are in an output now.
-        rejects_waiting: rejected records of any run that are in no output; ``rejects`` are the
-            first prefixes with them.
+        dead_letters: records that do not fit the schema of their Parquet output, stored below
+            ``dead_letter_prefixes``, of which these are the first.
         skipped: objects left alone, by reason.
         quarantined: objects left alone because of their content.
         left_alone: their number, an example and its detail, by reason.
@@ -56,7 +54,7 @@ class Summary:
     bytes_before: int
     bytes_after: int
     records: int
-    rejected: int
+    dead_letters: int
     seconds: float
     skipped: Mapping[str, int] = field(default_factory=dict)
     quarantined: int = 0
@@ -74,9 +72,7 @@ class Summary:
     resting: int = 0
     resting_objects: int = 0
     cost: Mapping[str, Any] | None = None
-    replayed: int = 0
-    rejects_waiting: int = 0
-    rejects: tuple[str, ...] = ()
+    dead_letter_prefixes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
@@ -94,7 +90,7 @@ class Summary:
             bytes_before=totals["bytes_in"],
             bytes_after=totals["bytes_out"],
             records=totals["records"],
-            rejected=totals["rejected"],
+            dead_letters=totals["dead_letters"],
             seconds=round(seconds, 2),
             skipped={reason: one["objects"] for reason, one in report["skipped"].items()},
             quarantined=totals["quarantined"],
@@ -107,9 +103,7 @@ class Summary:
             table=report["table"],
             readers=report["readers"],
             cost=report["cost"],
-            replayed=totals["replayed"],
-            rejects_waiting=totals["rejects_waiting"],
-            rejects=tuple(report["rejects"]),
+            dead_letter_prefixes=tuple(report["dead_letters"]),
             warnings=tuple(report["warnings"]),
             overwritten=overwritten["objects"],
             overwritten_example=next(iter(overwritten["examples"]), ""),
@@ -164,19 +158,13 @@ def print_summary(summary: Summary) -> None:
         )
     for path in summary.spark:
         print_line(f"by Spark: {path or '(root)'}")
-    _print_rejects(summary)
+    if summary.dead_letters:
+        print_line(dead_letter_line(summary.dead_letters, summary.dead_letter_prefixes))
     for path in summary.oversized:
         print_line(f"left for Spark: {path or '(root)'}")
     for line in counted(summary.warnings):
         print_line(f"warning: {line}")
     _print_what_followed(summary)
-
-
-def _print_rejects(summary: Summary) -> None:
-    if summary.replayed:
-        print_line(f"replayed: {plural(summary.replayed, 'rejected record')} that fit now")
-    if summary.rejects_waiting:
-        print_line(rejected_line(summary.rejects_waiting, summary.rejects))
 
 
 def _print_figures(summary: Summary, title: str) -> None:
@@ -185,7 +173,7 @@ def _print_figures(summary: Summary, title: str) -> None:
         ("Objects", f"{summary.objects_before:,}", f"{summary.objects_after:,}"),
         ("Bytes", human_bytes(summary.bytes_before), human_bytes(summary.bytes_after)),
         ("Average size", human_bytes(summary.average_before), human_bytes(summary.average_after)),
-        ("Records", f"{summary.records + summary.rejected:,}", f"{summary.records:,}"),
+        ("Records", f"{summary.records + summary.dead_letters:,}", f"{summary.records:,}"),
         ("Compaction ratio", "", f"{summary.ratio:,.1f} : 1" if summary.ratio else "-"),
         ("Seconds", "", f"{summary.seconds:,.1f}"),
     )

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pyspark.accumulators import AccumulatorParam
 
 from compactor.destination import Destination
-from compactor.log.rejects import Waiting
 from compactor.model import ObjectGroup, Signature
 
 
@@ -19,13 +18,11 @@ class GroupTask:
 
     Attributes:
         number: unique among the tasks of a job.
-        replays: the group's sources, if these are rejects of earlier entries.
     """
 
     number: int
     group: ObjectGroup
     destination: Destination
-    replays: tuple[Waiting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

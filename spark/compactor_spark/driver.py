@@ -125,10 +125,7 @@ class Driver:
         pool: ThreadPoolExecutor,
     ) -> None:
         waiting = dict(zip(numbers, planned, strict=False))
-        tasks = [
-            GroupTask(number, one.group, one.destination, one.replays)
-            for number, one in waiting.items()
-        ]
+        tasks = [GroupTask(number, one.group, one.destination) for number, one in waiting.items()]
         more = any(one.partition.has_more for one in planned)
         self.console.begin_round((one.group for one in planned), more=more)
         for answers in rounds.run(tasks):

@@ -20,7 +20,6 @@ from compactor.errors import (
     UploadLost,
 )
 from compactor.log.encoding import decode_commit
-from compactor.log.rejects import Waiting
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.group import drop
 from compactor.runs.listings import Window
@@ -28,7 +27,6 @@ from compactor.runs.partition_progress import PartitionProgress, show
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.runs.partition_run import PartitionRun
 from compactor.runs.receipt_writer import Elsewhere, Recorder
-from compactor.runs.replays import replay_groups
 from compactor_spark.answers import Answer
 from compactor_spark.rounds import TASK_LOST, first_line
 
@@ -63,17 +61,12 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedGroup:
-    """A group of a round, with the partition and window that it comes from.
-
-    Attributes:
-        window: None if the group replays rejects of earlier entries, listed in ``replays``.
-    """
+    """A group of a round, with the partition and window that it comes from."""
 
     partition: OversizedPartition
-    window: Window | None
+    window: Window
     group: ObjectGroup
     destination: Destination
-    replays: tuple[Waiting, ...] = ()
 
 
 class OversizedPartition:
@@ -98,7 +91,6 @@ class OversizedPartition:
         self._failed: list[tuple[str, str]] = []
         self._refusal = ""
         self._groups_before = 0
-        self._replays_planned = False
 
     @property
     def has_more(self) -> bool:
@@ -121,7 +113,6 @@ class OversizedPartition:
         planned: list[PlannedGroup] = []
         try:
             progress = self._look_at_log()
-            planned += self._plan_replays(progress)
             while self.has_more and not budget.spent:
                 planned += self._plan_window(progress, self._open.pop(0), budget)
             # Drop what was listed ahead: the tasks take a while, and there are many partitions.
@@ -218,15 +209,6 @@ class OversizedPartition:
         self.progress.settling.settle()
         return self.progress
 
-    def _plan_replays(self, progress: PartitionProgress) -> list[PlannedGroup]:
-        """Plan the waiting rejects, once per run; those that still do not fit keep waiting."""
-        if self._replays_planned:
-            return []
-        self._replays_planned = True
-        groups = replay_groups(progress.state, self.run.settings)
-        destination = progress.destination if groups else self.run.destination
-        return [PlannedGroup(self, None, group, destination, waiting) for group, waiting in groups]
-
     def _plan_window(
         self, progress: PartitionProgress, window: Window, budget: Budget
     ) -> list[PlannedGroup]:
@@ -278,10 +260,7 @@ class OversizedPartition:
         progress.notes.set_aside(group)
         self._failed.append((answer.error, f"group {group.id}: {answer.cause}"))
 
-    def _plan_again(self, window: Window | None, refusal: str = "") -> None:
-        if window is None:
-            # A replay: another run has taken these rejects, or they wait for the next run.
-            return
+    def _plan_again(self, window: Window, refusal: str = "") -> None:
         if window not in self._again:
             self._again.append(window)
         self._refusal = refusal or self._refusal

@@ -104,9 +104,7 @@ class GroupRunner:
             task,
             self.run_id,
             store,
-            lambda: store_group(
-                task.group, settings, store, where, decide=decide, replays=task.replays
-            ),
+            lambda: store_group(task.group, settings, store, where, decide=decide),
         )
 
 

@@ -40,7 +40,7 @@ def records_of_64_mib() -> tuple[Sources, dict[str, Any]]:
 
 
 @scenario
-def rejects_of_the_longest_size() -> tuple[Sources, dict[str, Any]]:
+def dead_letters_of_the_longest_size() -> tuple[Sources, dict[str, Any]]:
     """Records of that size that do not fit, each after one that does."""
     times = 7 * MIB // len(_NOISE)
     body = squeezed((b'{"b":1}\n{"a":"', 1), (_NOISE, times), (b'"}\n', 1), level=1)

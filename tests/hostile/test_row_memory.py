@@ -20,7 +20,7 @@ OUTCOMES: dict[str, tuple[int, int, list[str]]] = {
     "records_of_64_mib": (0, 0, TOO_LARGE),
     "a_field_of_csv_of_64_mib": (0, 0, TOO_LARGE),
     "a_line_without_end": (1, 1, TOO_LARGE),
-    "rejects_of_the_longest_size": (3, 3, []),
+    "dead_letters_of_the_longest_size": (3, 3, []),
     "ten_thousand_columns": (5, 500, []),
     "ten_thousand_columns_of_text": (5, 500, []),
     "ten_thousand_columns_of_csv": (5, 500, []),

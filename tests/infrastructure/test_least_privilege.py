@@ -293,7 +293,7 @@ NEVER_DROPPED = (
     "partitions/day/commits/00000000000000000001.json.gz",
     "partitions/a.checkpoint/commits/00000000000000000001.json.gz",
     "partitions/day/cleaned/00000000000000000001.json",
-    "partitions/day/rejects/1.json",
+    "partitions/day/dead-letters/1.json",
     "probes/1.json",
 )
 
@@ -400,7 +400,7 @@ def test_who_deletes_sources_can_write_neither_commits_nor_outputs(
         f"{state}partitions/day/commits/00000000000000000001.json.gz",
         f"{state}partitions/cleaned/commits/00000000000000000001.json.gz",
         f"{state}partitions/commits/00000000000000000001.checkpoint.json.gz",
-        f"{state}partitions/day/rejects/1.json",
+        f"{state}partitions/day/dead-letters/1.json",
         f"{state}runs/1/clean-up.json",
         f"{state}runs/1/report.json",
     )

@@ -26,7 +26,6 @@ from compactor.planning.plan import Knowledge, plan
 from compactor.runs.listings import Window
 from compactor.runs.partition_progress import PartitionProgress
 from compactor.runs.partition_run import PartitionRun
-from compactor.runs.replays import replay_groups
 from compactor.runs.storing import store
 from compactor.settings.settings import Settings
 from tests.support.examples import NOW, PARTITION, settings
@@ -75,9 +74,8 @@ class RowWorld:
         progress = PartitionProgress(run, run.log.load())
         progress.settling.settle()
         commits = []
-        groups = [(one, ()) for one in progress.windows.plan(Window()).groups]
-        for group, replays in [*replay_groups(progress.state, self.settings), *groups]:
-            pending = self._store(group, replays)
+        for group in progress.windows.plan(Window()).groups:
+            pending = self._store(group)
             draft = draft_of(pending, run.run_id, self.clock.now())
             if draft is not None:
                 commits.append(progress.groups.commit(draft))
@@ -85,10 +83,10 @@ class RowWorld:
         run.log.checkpoint(progress.state)
         return commits
 
-    def _store(self, group: ObjectGroup, replays: Any = ()) -> PendingOutput:
+    def _store(self, group: ObjectGroup) -> PendingOutput:
         decide = Dialects(self.settings, self.store)
         destination = self._run().destination
-        return store(group, self.settings, self.store, destination, decide=decide, replays=replays)
+        return store(group, self.settings, self.store, destination, decide=decide)
 
     def _run(self) -> PartitionRun:
         return PartitionRun(
@@ -123,13 +121,13 @@ class RowWorld:
         """The valid entries of the log, oldest first."""
         return [*self.log.every_commit()][::-1]
 
-    def rejects(self) -> list[dict[str, Any]]:
-        _, prefix = layout.rejects_key(self.settings, PARTITION, "")
+    def dead_letters(self) -> list[dict[str, Any]]:
+        _, prefix = layout.dead_letters_key(self.settings, PARTITION, "")
         found = self.store.contents("lake", prefix)
         return [json.loads(line) for body in found.values() for line in body.splitlines()]
 
     def reasons(self) -> list[tuple[str, str]]:
-        return [(one["record"], one["reason"]) for one in self.rejects()]
+        return [(one["record"], one["reason"]) for one in self.dead_letters()]
 
     def uploads(self) -> list[str]:
         return [one.key for one in self.store.list_uploads("lake", "")]

@@ -56,7 +56,7 @@ def test_records_of_many_objects_become_rows_in_their_order() -> None:
     assert account(commit).codec == "zstd"
     assert from_spark_json(account(commit).schema) == world.table().schema
     assert check_commit(commit, world.store) == 4
-    assert not world.rejects()
+    assert not world.dead_letters()
 
 
 def test_compressed_objects_and_documents_of_many_records_are_taken_apart() -> None:
@@ -103,10 +103,12 @@ def test_records_that_do_not_fit_are_kept_whole_with_the_reason() -> None:
     ]
     assert all(reason.startswith("not one JSON object: ") for _, reason in rejected[6:10])
     assert rejected[10][1] == "not UTF-8 at byte 16"
-    assert {one["source"] for one in world.rejects()} == {f"s3://source/{PARTITION.prefix}1.json"}
+    assert {one["source"] for one in world.dead_letters()} == {
+        f"s3://source/{PARTITION.prefix}1.json"
+    }
     assert (account(commit).rows_in, account(commit).rows_out) == (13, 2)
-    assert account(commit).rejected == 11
-    assert world.log.load().totals("run-1").rejected == 11
+    assert account(commit).dead == 11
+    assert world.log.load().totals("run-1").dead_letters == 11
     assert check_commit(commit, world.store) == 2
 
 
@@ -121,7 +123,7 @@ def test_lines_that_are_no_objects_leave_a_source_alone_until_its_format_is_set(
         "2.json": QuarantineReason.UNKNOWN_FORMAT,
         "3.json": QuarantineReason.ENCODING,
     }
-    assert not world.rejects()
+    assert not world.dead_letters()
     world.given["format"] = "json_lines"
     world.run()
     assert sorted(row["id"] for row in world.rows()) == [1, 2, 4]
@@ -161,7 +163,7 @@ def test_the_columns_that_were_found_out_first_stay_for_every_later_run() -> Non
         "column id is bigint, and does not take 4.5",
         "field new is not in the schema",
     ]
-    assert account(commit).rejected == 2
+    assert account(commit).dead == 2
 
 
 def test_a_given_schema_may_only_grow() -> None:
@@ -204,7 +206,7 @@ def test_a_schema_that_no_record_fits_is_refused() -> None:
     world = RowWorld(parquet_schema="ident BIGINT")
     world.put_lines("1.json", {"id": 1}, {"id": 2})
     said = refusal(world)
-    assert "all 2 records of one group are rejected" in said
+    assert "all 2 records of one group fit no row" in said
     assert "the first because field id is not in the schema" in said
 
 
@@ -436,5 +438,5 @@ def test_rows_that_another_reader_counts_otherwise_are_withheld(
     pending = world.pending()
     assert (pending.output, pending.rows) == (None, ())
     assert {one.reason for one in pending.quarantined} == {"records_differ"}
-    assert "1.json': 2 records in, 1 rows and rejects" in pending.quarantined[0].detail
+    assert "1.json': 2 records in, 1 in the manifest" in pending.quarantined[0].detail
     assert not world.uploads()

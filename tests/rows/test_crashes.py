@@ -1,4 +1,4 @@
-"""Whatever instant a worker with rows dies at: each record is a row once, or rejected."""
+"""Whatever instant a worker with rows dies at: each record is a row once, or kept."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LINE = '{{"id": "{}"}}'
 
 
 class RowsWorld(World):
-    """Sources of rows; a record that does not fit is found among the rejects."""
+    """Sources of rows; a record that does not fit is found among the dead-letter records."""
 
     def destination(self) -> Counter[int]:
         found = super().destination()
         for key, body in self.store.contents("lake", self.settings.state.prefix).items():
-            if "/rejects/" in key and not set(records_in(body)) <= set(found):
+            if "/dead-letters/" in key and not set(records_in(body)) <= set(found):
                 found += records_in(body)
         return found
 

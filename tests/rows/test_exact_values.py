@@ -69,7 +69,7 @@ def accounted(world: RowWorld, records: dict[str, str]) -> dict[str, Any]:
     """The rows by key; each record is one row or one dead letter."""
     rows = world.rows()
     found = {row["k"]: row["v"] for row in rows}
-    dead = [one["record"] for one in world.rejects()]
+    dead = [one["record"] for one in world.dead_letters()]
     assert len(found) == len(rows)
     assert len(rows) + len(dead) == len(records)
     return found

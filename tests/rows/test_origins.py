@@ -50,7 +50,7 @@ def test_places_go_on_through_the_blocks_of_a_long_source(monkeypatch: pytest.Mo
     assert origins(world) == [
         (one, name, one) for name in ("1.json", "2.json") for one in range(100) if one != 50
     ]
-    assert [one["position"] for one in world.rejects()] == [50, 50]
+    assert [one["position"] for one in world.dead_letters()] == [50, 50]
 
 
 def test_a_column_that_is_called_so_already_is_refused() -> None:

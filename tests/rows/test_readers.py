@@ -43,7 +43,7 @@ def a_zoo() -> RowWorld:
     world = RowWorld(parquet_schema=COLUMNS, format="json_lines")
     world.put_lines("1.json", *RECORDS)
     world.run()
-    assert not world.rejects()
+    assert not world.dead_letters()
     return world
 
 

@@ -7,14 +7,13 @@ Lines: a row a source, each with an ETag and a CRC32 of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from compactor.destination import Destination
 from compactor.discovery.fleet import processors_of
 from compactor.discovery.speed import speed_for
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.rejects import Waiting
 from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, Format, ObjectGroup
 from compactor.outputs.group_reading import ReadingTime
@@ -49,7 +48,6 @@ class SkippedBodies:
         limit: ReadingTime | None = None,
         *,
         decide: object,
-        replays: Sequence[Waiting] = (),
     ) -> PendingOutput:
         """What the sources of a group would become."""
         began = time.thread_time()

@@ -22,15 +22,13 @@ _numbers = count(1)
 def answer_to(planned: PlannedGroup) -> Answer:
     """What a task on an executor would hand back."""
     run = planned.partition.run
-    group, replays, decide = planned.group, planned.replays, Dialects(run.settings, run.store)
-    task = GroupTask(next(_numbers), group, run.destination, replays)
+    group, decide = planned.group, Dialects(run.settings, run.store)
+    task = GroupTask(next(_numbers), group, run.destination)
     return answer_for(
         task,
         run.run_id,
         run.store,
-        lambda: store(
-            group, run.settings, run.store, task.destination, decide=decide, replays=replays
-        ),
+        lambda: store(group, run.settings, run.store, task.destination, decide=decide),
     )
 
 

@@ -71,7 +71,7 @@ def test_there_is_a_state_of_each_version() -> None:
     kinds = {key.removeprefix(STATE).split("/")[0] for key in load().store.contents("lake")}
     assert {"identity.json", "schemes", "partitions", "runs", "probes", "parquet-schemas"} <= kinds
     below = {key.split("/")[-2] for key in load().store.contents("lake", STATE)}
-    kept = {"commits", "cleaned", "rejects", "receipts", "clean-ups"}
+    kept = {"commits", "cleaned", "dead-letters", "receipts", "clean-ups"}
     assert kept <= below
 
 
@@ -200,9 +200,10 @@ def test_clean_up_deletes_what_is_past_retention_and_nothing_else(
     assert code == 0, err
     assert "deleted" in out
     left = stored.store.contents("source")
-    # What is neither in an output nor the content of one, and what nobody could read.
-    compacted = {key for key, _ in stored.compacted()}
-    assert left.keys() == {key for key, _ in stored.originals} - compacted
+    # What is neither in an output nor the content of one, what nobody could read, and what has a
+    # dead-letter record.
+    deleted = {key for key, _ in stored.compacted()} - {"logs/rows/b.json"}
+    assert left.keys() == {key for key, _ in stored.originals} - deleted
     assert stored.records() == stored.expected()
     assert document(command("verify", "--deep", "--json"))["findings"] == []
     again = command("clean-up", "--yes", "--retention-days", "7")

@@ -26,7 +26,7 @@ from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
 from compactor.discovery.work_items import write_work
-from compactor.log.columnar import Columnar, Rejects
+from compactor.log.columnar import Columnar, DeadLetters
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
 from compactor.log.manifest import ManifestRow
@@ -162,7 +162,7 @@ class Writer:
             del uploads[name]
 
     def rows_commit(self, path: str) -> None:
-        """A commit as the Spark job makes it: three rows and a rejected record."""
+        """A commit as the Spark job makes it: three rows and a dead-letter record."""
         self.put(f"{path}a.json", b'{"id": 0}\n{"id": 1}\n')
         self.put(f"{path}b.json", b'{"id": 2}\n{"id": "no number"}\n')
         (page,) = self.store.list_objects("source", f"logs/{path}")
@@ -172,8 +172,8 @@ class Writer:
         line = {"source": source, "record": '{"id": "no number"}', "reason": reason}
         body = json.dumps(line).encode() + b"\n"
         state = self.settings.state.prefix
-        rejects = f"{state}partitions/{path}rejects/{group.id}-0123456789abcdef.json"
-        self.store.put("lake", rejects, body, content_type="application/x-ndjson")
+        dead = f"{state}partitions/{path}dead-letters/{group.id}-0123456789abcdef.json"
+        self.store.put("lake", dead, body, content_type="application/x-ndjson")
         fields = [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]
         schema = {"type": "struct", "fields": fields}
         pin = {"version": 1, "schema": schema}
@@ -182,7 +182,7 @@ class Writer:
         key = f"compacted/{path}compacted-{group.id}.parquet"
         upload_id = self.store.create_upload("lake", key)
         part = self.store.upload_part("lake", key, upload_id, 1, PARQUET)
-        kept = Rejects("lake", rejects, len(body), zlib.crc32(body), 1)
+        kept = DeadLetters("lake", dead, len(body), zlib.crc32(body), 1)
         digest = "89abcdef01234567"
         output = Output(
             bucket="lake",

@@ -22,11 +22,10 @@ from compactor.discovery.location_checks import NamedLevels
 from compactor.discovery.work_items import WorkItem
 from compactor.fingerprint import Seen
 from compactor.log import encoding
-from compactor.log.columnar import Columnar, Rejects
+from compactor.log.columnar import Columnar, DeadLetters
 from compactor.log.entries import Output
 from compactor.log.left_alone import LeftAlone
 from compactor.log.manifest import Columns
-from compactor.log.rejects import Waiting
 from compactor.log.resting import Resting, RestRecord
 from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine, RunTotals
@@ -82,8 +81,7 @@ OBJECTS: dict[str, Any] = {
     "TableDialect": TableDialect,
     "StoredPart": StoredPart,
     "Columnar": Columnar,
-    "Rejects": Rejects,
-    "Waiting": Waiting,
+    "DeadLetters": DeadLetters,
     "Columns": Columns,
     "Attributes": Attributes,
     "Skipped": Skipped,

@@ -176,7 +176,6 @@ class Fold:
         self.runs: dict[str, list[Json]] = {}
         # For all entries, including void ones.
         self.lines: dict[str, list[Json]] = defaultdict(list)
-        self.rejects: list[Json] = []
         self.entries: list[Json] = []
 
     def add(self, entry: Json) -> None:
@@ -190,12 +189,7 @@ class Fold:
         if entry["output"] is not None:
             one = entry["output"]
             self.outputs.add(blake(16, f"{one['bucket']}\0{one['key']}"))
-            rejects = (one["columnar"] or {}).get("rejects")
-            if rejects is not None:
-                schema = blake(8, one["columnar"]["schema"]).hex()
-                waiting = {"sequence": entry["sequence"], "schema": schema, "rejects": rejects}
-                self.rejects.append(waiting)
-        if entry["manifest"]["key"] and not entry["replays"]:
+        if entry["manifest"]["key"]:
             self.buckets.add(entry["source_bucket"])
         self._leave_alone(entry)
         self.runs[entry["run_id"]] = [*self.runs.pop(entry["run_id"], []), entry]
@@ -210,7 +204,6 @@ class Fold:
         gone = set(contents_of(entry))
         self.contents = [one for one in self.contents if one not in gone]
         self.runs[entry["run_id"]].remove(entry)
-        self.rejects = [one for one in self.rejects if one["sequence"] != entry["sequence"]]
 
     def _leave_alone(self, entry: Json) -> None:
         for key, etag, _, reason, _ in entry["quarantined"]:
@@ -238,7 +231,6 @@ class Fold:
             ).decode(),
             "outputs": shown(self.outputs),
             "buckets": sorted(self.buckets),
-            "rejects": self.rejects,
         }
 
 
@@ -264,10 +256,9 @@ def contents_of(entry: Json) -> list[int]:
 
 def totals(entries: Sequence[Json]) -> Json:
     """Return the totals of a run that follow from its entries."""
-    kept = [one for one in entries if not one["replays"]]
     outputs = [one["output"] for one in entries if one["output"] is not None]
     left = [one for entry in entries for one in entry["quarantined"] if one[3] not in PASSING]
-    before = [size for one in kept for size in one["manifest"]["size"]]
+    before = [size for one in entries for size in one["manifest"]["size"]]
     return {
         "sources": len(before),
         "source_bytes": sum(before),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compactor import layout
-from compactor.log.columnar import Columnar, Rejects
+from compactor.log.columnar import Columnar
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
 from compactor.log.manifest import ManifestRow
@@ -41,11 +41,10 @@ def commit_rows(
     partition: Partition,
     table: pa.Table,
     source: SourceObject | None = None,
-    rejects: Rejects | None = None,
     **given: object,
 ) -> Commit:
     """Commit and publish one output with these rows; return its commit."""
-    rows_in = table.num_rows + (rejects.records if rejects is not None else 0)
+    rows = table.num_rows
     log = CommitLog(store, settings, partition)
     state = log.load()
     name = f"compacted-{state.last + 1:032x}.parquet"
@@ -61,15 +60,15 @@ def commit_rows(
         size=len(body),
         crc32=zlib.crc32(body),
         plain_bytes=len(body),
-        records=table.num_rows,
+        records=rows,
         format=Format.PARQUET,
         compression=Compression.NONE,
-        columnar=Columnar(rows_in, table.num_rows, "0" * 16, "0" * 16, "snappy", "{}", rejects),
+        columnar=Columnar(rows, rows, "0" * 16, "0" * 16, "snappy", "{}"),
     )
     source = source or SourceObject(
         partition.bucket, f"{partition.prefix}{state.last + 1}.json", f"etag-{state.last}", 10, 0.0
     )
-    facts = SliceFacts(records=rows_in, **_FACTS)  # type: ignore[arg-type] # of all kinds
+    facts = SliceFacts(records=rows, **_FACTS)  # type: ignore[arg-type] # of all kinds
     draft = Commit(
         sequence=0,
         commit_id=f"commit-{partition.path}-{state.last + 1}",

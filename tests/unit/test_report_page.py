@@ -138,19 +138,17 @@ def test_the_page_begins_with_what_the_run_came_to(counts: Counts, sentence: str
     assert sentence in desk.page.text
 
 
-def test_rejected_records_are_in_the_report_with_their_place() -> None:
+def test_dead_letter_records_are_in_the_report_with_their_place() -> None:
     desk = Desk("a/")
-    counts = Counts(objects_in=2, objects_out=1, records=5, rejected=1, replayed=2)
-    counts.rejects_waiting = 3
-    place = "s3://lake/_compactor/partitions/a/rejects/"
-    desk.receipt("a/", counts=counts, rejects=place)
+    counts = Counts(objects_in=2, objects_out=1, records=5, dead_letters=3)
+    place = "s3://lake/_compactor/partitions/a/dead-letters/"
+    desk.receipt("a/", counts=counts, dead_letters=place)
     found = desk.report()
-    assert (found.totals.rejects_waiting, found.rejects) == (3, [place])
+    assert (found.totals.dead_letters, found.dead_letters) == (3, [place])
     text = desk.page.text
-    assert f"3 rejected records in no output: see {place}" in text
-    assert "2 records that an earlier run rejected fit by now" in text
-    assert "Rejected records 3" in text
-    assert f"3 rejected records in no output: see {place}" in str(found)
+    assert f"3 dead-letter records in no output: see {place}" in text
+    assert "Dead-letter records 3" in text
+    assert f"3 dead-letter records in no output: see {place}" in str(found)
 
 
 def test_a_run_that_did_nothing_says_what_most_objects_were_left_for() -> None:

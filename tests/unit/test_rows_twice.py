@@ -70,10 +70,10 @@ def test_a_row_too_few_or_too_many_withholds_the_group(name: str, wrong: int) ->
     body, count = SOUND[name]
     # A line of blanks is a row to some readers.
     count += wrong + (name == "blank.csv" and wrong > 0)
-    assert re.search(f"{name}.*{count} rows and rejects", check({name: (body, count)}))
+    assert re.search(f"{name}.*{count} in the manifest", check({name: (body, count)}))
 
 
-def test_several_values_on_a_line_are_one_reject_or_a_record_each() -> None:
+def test_several_values_on_a_line_are_one_misfit_or_a_record_each() -> None:
     body = b'{"id": 1}\n{"id": 2} {"id": 3}\n'
     withheld = [bool(check({"a.json": (body, count)})) for count in (1, 2, 3, 4)]
     assert withheld == [True, False, False, True]

@@ -17,6 +17,7 @@ from compactor.cleaning.clean_up_records import write_record
 from compactor.cleaning.decide import Deleted, Entry
 from compactor.cleaning.due import (
     CLOUDTRAIL_WARNING,
+    DEAD_LETTER_WARNING,
     CleanUpRun,
     Examined,
     candidates,
@@ -107,6 +108,8 @@ def _add(decision: Decision, examined: Examined) -> None:
         decision.due.append(Due(sequence, count, examined.bytes))
         if count and cleanup.is_cloudtrail(examined.commit) and not decision.warnings:
             decision.warnings.append(CLOUDTRAIL_WARNING)
+        if examined.kept and DEAD_LETTER_WARNING not in decision.warnings:
+            decision.warnings.append(DEAD_LETTER_WARNING)
 
 
 def _count_orphans(
@@ -194,10 +197,13 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
     commit = found.commit
     if found.sources and cleanup.is_cloudtrail(commit):
         receipt.warn(CLOUDTRAIL_WARNING)
+    if found.kept:
+        receipt.warn(DEAD_LETTER_WARNING)
     deleted = cleanup.delete(found.sources, run.store) if found.sources else Deleted()
     _count(receipt, deleted)
     # The commit may also name another source's objects, whose fate is unknown here.
-    all_ours = len(found.sources) == len(commit.sources) or not found.sources
+    ours = len(found.sources) + found.kept
+    all_ours = not ours or ours == len(commit.sources)
     if all_ours and not deleted.left:
         record = cleanup.record_of(commit, deleted, run.run_id, run.clock.now())
         key = log.record_key_of(commit.sequence)

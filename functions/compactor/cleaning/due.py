@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -38,6 +38,7 @@ CLOUDTRAIL_WARNING = (
     "sources of CloudTrail: aws cloudtrail validate-logs needs the originals, so validate them"
     " before they are deleted"
 )
+DEAD_LETTER_WARNING = "sources with dead-letter records stay: these are in no output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ class Examined:
 
     Attributes:
         sources: what may be deleted; empty for an entry that names no sources, or is void.
+        kept: number of its sources that stay because they have dead-letter records.
         fault: why its sources must stay, in one line; empty if they need not.
         elsewhere: all its sources lie in another source, whose own clean-up may delete them.
         waits: why query engines may still read its sources; empty if they cannot.
@@ -133,6 +135,7 @@ class Examined:
 
     commit: Commit
     sources: tuple[SourceObject, ...] = ()
+    kept: int = 0
     fault: str = ""
     elsewhere: bool = False
     waits: str = ""
@@ -260,6 +263,7 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
             if output is not None:
                 _prove(look, found.commit, output, head)
             _prove_origins(look, found.commit)
+            found = _without_dead_letters(run, found)
         except IntegrityError as error:
             return _unsafe(run, found, error)
     # Checked last, so that an output that was just overwritten is reported.
@@ -269,6 +273,20 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
     if head is not None and not cleanup.has_passed(_noted_at(run, entry), run.settings, at):
         return None
     return found
+
+
+def _without_dead_letters(run: CleanUpRun, found: Examined) -> Examined:
+    """Return an entry without the sources that have dead-letter records: these are no rows.
+
+    Raises:
+        IntegrityError: the records are missing, or not what the commit says.
+    """
+    dead_letters = found.commit.dead_letters
+    if dead_letters is None:
+        return found
+    stay = proof.dead_letter_sources(dead_letters, run.store)
+    sources = tuple(one for one in found.sources if f"s3://{one.bucket}/{one.key}" not in stay)
+    return replace(found, sources=sources, kept=len(found.sources) - len(sources))
 
 
 def _noted_at(run: CleanUpRun, entry: Entry) -> float:
@@ -303,9 +321,9 @@ def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None)
     if table is not None and is_in:
         table.require_rows(output, stands=head is not None)
     if head is not None:
-        return proof.prove(output, head, run.store)
+        return proof.prove(output, head)
     if is_in:
-        return proof.prove_account(output, run.store)
+        return proof.prove_account(output)
     if table is None or not table.releases(commit):
         raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
     return None

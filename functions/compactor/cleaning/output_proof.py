@@ -5,55 +5,58 @@ HEAD proves it by size and CRC32. The size alone proves nothing.
 
 from __future__ import annotations
 
+import json
+import zlib
+
 from compactor.encoding.checksums import parts_crc32
-from compactor.errors import IntegrityError
-from compactor.log.columnar import Columnar
+from compactor.errors import IntegrityError, ObjectMissing
+from compactor.log.columnar import DeadLetters
 from compactor.log.entries import Output
 from compactor.ports import ObjectHead, ObjectStore
 
 
-def prove(output: Output, head: ObjectHead, store: ObjectStore) -> None:
-    """Check that a stored output, and its rejects, are what its commit says.
+def prove(output: Output, head: ObjectHead) -> None:
+    """Check that a stored output is what its commit says.
 
     Args:
         output: the output, as committed.
         head: the latest response to HEAD of the output.
-        store: the store that holds the output.
 
     Raises:
         IntegrityError: it is not, or nothing proves that it is.
     """
-    if output.columnar is not None:
-        prove_account(output, store)
+    prove_account(output)
     # No worker has read the bytes of a server-side copy: S3 returns the CRC32 of each part.
     crc32 = parts_crc32(output.parts) if output.crc32 is None else output.crc32
     _require(f"s3://{output.bucket}/{output.key}", head, output.size, crc32)
 
 
-def prove_account(output: Output, store: ObjectStore) -> None:
+def prove_account(output: Output) -> None:
     """Check that every row was accounted for when the output was written.
 
     Raises:
-        IntegrityError: it was not, or its rejects have changed.
+        IntegrityError: it was not.
     """
     columnar = output.columnar
-    if columnar is None:
-        return
-    where = f"s3://{output.bucket}/{output.key}"
-    _require_rows(where, output, columnar)
-    rejects = columnar.rejects
-    if rejects is not None:
-        which = f"s3://{rejects.bucket}/{rejects.key}, the rejects of {where}"
-        head = store.head(rejects.bucket, rejects.key)
-        if head is None:
-            raise IntegrityError(f"{which}, is missing")
-        _require(which, head, rejects.size, rejects.crc32)
-
-
-def _require_rows(where: str, output: Output, columnar: Columnar) -> None:
-    if columnar.fault or output.records != columnar.rows_out:
+    if columnar is not None and (columnar.fault or output.records != columnar.rows_out):
         fault = columnar.fault or f"{output.records} records, {columnar.rows_out} rows"
-        raise IntegrityError(f"{where}: {fault}")
+        raise IntegrityError(f"s3://{output.bucket}/{output.key}: {fault}")
+
+
+def dead_letter_sources(dead_letters: DeadLetters, store: ObjectStore) -> frozenset[str]:
+    """Return the URIs of the sources that have dead-letter records.
+
+    Raises:
+        IntegrityError: the records are missing, or not what their commit says.
+    """
+    where = f"s3://{dead_letters.bucket}/{dead_letters.key}"
+    try:
+        body = store.get(dead_letters.bucket, dead_letters.key)
+    except ObjectMissing:
+        raise IntegrityError(f"{where}, the dead-letter records, is missing") from None
+    if (len(body), zlib.crc32(body)) != (dead_letters.size, dead_letters.crc32):
+        raise IntegrityError(f"{where}, the dead-letter records, is not what its commit says")
+    return frozenset(json.loads(line)["source"] for line in body.splitlines())
 
 
 def _require(where: str, head: ObjectHead, size: int, crc32: int | None) -> None:

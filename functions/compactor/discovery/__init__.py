@@ -11,7 +11,6 @@ work_items        WorkItem: what was found in one partition; the work lists on S
 forecast          what a run would do to a partition now, without doing it
 estimate          what a run will request from AWS
 worth             whether compaction pays
-rejected          partitions with rejects that may fit today's columns
 location_checks   checks of source, destination and state before a run
 fleet             what is known of the workers before the run
 speed             seconds that a worker takes, as measured by the benchmark

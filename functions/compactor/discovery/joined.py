@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from compactor.discovery.discovery_pieces import Partitions, Pieces
 from compactor.discovery.location_checks import NamedLevels, refuse_named_levels
-from compactor.discovery.rejected import Rejected
 from compactor.discovery.work_items import (
     ITEMS_NAME,
     OVERSIZED_NAME,
@@ -40,17 +39,14 @@ def join(settings: Settings, run_id: str, pieces: Pieces, partitions: Partitions
     items = _List(pieces.store, *run_key(settings, run_id, ITEMS_NAME))
     oversized = _List(pieces.store, *run_key(settings, run_id, OVERSIZED_NAME))
     with blaming("s3_state_uri", settings):
-        rejected = Rejected(settings, pieces.store)
         for piece in pieces.all(partitions):
             items.add(piece.items)
             oversized.add(piece.oversized)
-            rejected.leave_out((*piece.items, *piece.oversized))
             lost = lost.plus(piece.lost)
             objects += piece.objects
             unpartitioned = unpartitioned.plus(piece.unpartitioned, SHOWN_EXAMPLES)
             resting = resting.plus(piece.resting)
         refuse_named_levels(settings, [lost], objects)
-        (oversized if settings.all_on_spark else items).add(rejected.items())
         items.close()
         oversized.close()
     return Joined(items.count, oversized.count, unpartitioned, resting, items.largest)

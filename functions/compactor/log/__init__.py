@@ -12,7 +12,7 @@ completeness    checks that a log still has every entry
 witness         keeps an entry's number taken even if the entry is deleted
 process_cache   what a process has read of a state, to avoid reading it again
 manifest        maps sources to places in the output; slice_facts: restores their bytes
-columnar        what a commit keeps of a Parquet output; rejects: records that fit no schema
+columnar        what a commit keeps of a Parquet output and of its dead-letter records
 content_index   which contents of which keys a log has; digests: compact sets of identities
 schemes         how a destination's sources are divided into partitions
 left_alone      sources left alone, counted by reason; size_counts: objects by size

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 
-class Rejects(msgspec.Struct, frozen=True):
+class DeadLetters(msgspec.Struct, frozen=True):
     """Location of the records that do not fit the schema, one JSON object per line.
 
     Besides the sources, this is the only copy of these records, and query engines do not read it.
@@ -32,7 +32,7 @@ class Columnar:
         hash_out: the same over the rows read back.
         codec: compression inside the output, such as ``snappy``.
         schema: columns of the output, in Spark's JSON form of a schema.
-        rejects: the records that did not fit; None if all did.
+        dead_letters: the records that did not fit; None if all did.
     """
 
     rows_in: int
@@ -41,18 +41,18 @@ class Columnar:
     hash_out: str
     codec: str
     schema: str
-    rejects: Rejects | None = None
+    dead_letters: DeadLetters | None = None
 
     @property
-    def rejected(self) -> int:
-        """Number of records in the rejects instead of the output."""
-        return self.rejects.records if self.rejects is not None else 0
+    def dead(self) -> int:
+        """Number of records that are dead-letter records instead of rows."""
+        return self.dead_letters.records if self.dead_letters is not None else 0
 
     @property
     def fault(self) -> str:
         """Why the output cannot replace its sources, in one line; empty if it can."""
-        if self.rows_in != self.rows_out + self.rejected:
-            return f"{self.rows_in} rows in, {self.rows_out} out and {self.rejected} rejected"
+        if self.rows_in != self.rows_out + self.dead:
+            return f"{self.rows_in} rows in, {self.rows_out} out and {self.dead} that fit no row"
         if self.hash_in != self.hash_out:
             return f"the hash of the rows was {self.hash_in}, and {self.hash_out} when read back"
         return ""

@@ -14,7 +14,6 @@ from compactor.log.content_index import Contents
 from compactor.log.digests import Digests, split_digests
 from compactor.log.entries import KEPT_RUNS, Commit, Output
 from compactor.log.manifest import Columns
-from compactor.log.rejects import Waiting, WaitingRejects
 from compactor.log.state import LogState, RunTotals
 from compactor.model import Again, Quarantined, QuarantineReason, Skipped, SourceObject
 
@@ -38,7 +37,6 @@ class _Entry(msgspec.Struct):
     decided_by: str
     again: list[tuple[str, str, int, int, int | None, int | None]]
     overwritten: Skipped
-    replays: bool
 
 
 # Fields that an entry and a commit share, in the order they are written.
@@ -59,7 +57,6 @@ class _Checkpoint(msgspec.Struct):
     undecided: dict[str, bytes]
     contents: bytes
     buckets: list[str]
-    rejects: list[Waiting]
 
 
 _decode_entry, _decode_checkpoint = decoder(_Entry), decoder(_Checkpoint)
@@ -84,7 +81,6 @@ def encode_commit(commit: Commit) -> bytes:
             for a in commit.again
         ],
         "overwritten": msgspec.to_builtins(commit.overwritten),
-        "replays": commit.replays,
     }
     return _pack(document)
 
@@ -113,7 +109,6 @@ def decode_commit(body: bytes, where: str = "an entry of the commit log") -> Com
             for key, etag, size, of, plain_bytes, crc32 in entry.again
         ),
         overwritten=entry.overwritten,
-        replays=entry.replays,
     )
 
 
@@ -137,7 +132,6 @@ def encode_checkpoint(state: LogState) -> bytes:
         "log_id": state.log_id,
         "path": state.path,
         "outputs": b"".join(sorted(state.outputs)),
-        "rejects": [msgspec.to_builtins(one) for one in state.rejects.in_order],
     }
     return _pack(document)
 
@@ -159,7 +153,6 @@ def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log"
         path=document.path,
         log_id=document.log_id,
         outputs=set(split_digests(document.outputs)),
-        rejects=WaitingRejects.of(document.rejects),
     )
 
 

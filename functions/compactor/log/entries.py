@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from compactor.errors import IntegrityError
-from compactor.log.columnar import Columnar, Rejects
+from compactor.log.columnar import Columnar, DeadLetters
 from compactor.log.manifest import ManifestRow
 from compactor.model import (
     Again,
@@ -67,8 +67,6 @@ class Commit:
         again: sources whose content an earlier commit holds, and which this one therefore does not
             compact.
         overwritten: the sources of this commit whose key had other content compacted before.
-        replays: its sources are rejects of earlier entries; it holds their records that fit a later
-            schema.
     """
 
     sequence: int
@@ -85,7 +83,6 @@ class Commit:
     decided_by: str = ""
     again: tuple[Again, ...] = ()
     overwritten: Skipped = NOTHING
-    replays: bool = False
 
     @classmethod
     def of_returned(cls, again: tuple[Again, ...], run_id: str, now: float, bucket: str) -> Commit:
@@ -93,10 +90,10 @@ class Commit:
         return cls(0, uuid.uuid4().hex, run_id, now, bucket, group_id="", again=again)
 
     @property
-    def rejects(self) -> Rejects | None:
+    def dead_letters(self) -> DeadLetters | None:
         """The records of its sources that fit no row of its output, or None."""
         columnar = self.output.columnar if self.output is not None else None
-        return columnar.rejects if columnar is not None else None
+        return columnar.dead_letters if columnar is not None else None
 
     @property
     def empty(self) -> bool:
@@ -122,7 +119,6 @@ class Commit:
             decided_by="",
             again=(),
             overwritten=NOTHING,
-            replays=False,
         )
 
 

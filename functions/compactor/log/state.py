@@ -18,7 +18,6 @@ from compactor.log.content_index import Contents
 from compactor.log.digests import Digests
 from compactor.log.entries import NOTHING, Commit, output_digest, same_log
 from compactor.log.left_alone import BY_SETTINGS, WAITS, LeftAlone
-from compactor.log.rejects import WaitingRejects
 from compactor.log.size_counts import SizeCounts
 from compactor.model import PASSING_REASONS, Again, Skipped
 
@@ -36,9 +35,8 @@ class QuarantineLine(msgspec.Struct, frozen=True):
 class RunTotals(msgspec.Struct):
     """The totals of one run's valid commits in one partition.
 
-    ``records`` excludes records in server-side copies, which are never counted, and ``rejected``
-    ones. Records that an earlier commit rejected and that now fit count as ``replayed``; their
-    rejects do not count as sources. All quarantined sources are counted, in total and by reason,
+    ``records`` excludes records in server-side copies, which are never counted, and
+    ``dead_letters``, which fit no row. All quarantined sources are counted, in total and by reason,
     and the first ``SHOWN_QUARANTINED`` are shown; excluded are those whose reason may pass, which
     every call finds again.
     """
@@ -49,8 +47,7 @@ class RunTotals(msgspec.Struct):
     output_bytes: int = 0
     records: int = 0
     copied: int = 0
-    rejected: int = 0
-    replayed: int = 0
+    dead_letters: int = 0
     quarantined: int = 0
     quarantined_bytes: int = 0
     again: Skipped = NOTHING
@@ -61,9 +58,8 @@ class RunTotals(msgspec.Struct):
 
     def count(self, commit: Commit, sign: int = 1) -> None:
         """Add a commit, or with a sign of -1 subtract one that was replaced."""
-        rows = () if commit.replays else commit.rows
-        self.sources += sign * len(rows)
-        self.source_bytes += sign * sum(row.source.size for row in rows)
+        self.sources += sign * len(commit.rows)
+        self.source_bytes += sign * sum(row.source.size for row in commit.rows)
         again = _skipped(commit.again)
         self.again = self.again.plus(again) if sign > 0 else self.again.less(again)
         over = commit.overwritten
@@ -76,16 +72,14 @@ class RunTotals(msgspec.Struct):
             lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in lasting]
             self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
         outputs = () if commit.output is None else (commit.output.size,)
-        self.sizes.count((row.source.size for row in rows), outputs, sign)
+        self.sizes.count((row.source.size for row in commit.rows), outputs, sign)
         if commit.output is not None:
             self.outputs += sign
             self.output_bytes += sign * commit.output.size
             self.records += sign * (commit.output.records or 0)
             self.copied += sign * commit.output.copied
-            if commit.replays:
-                self.replayed += sign * (commit.output.records or 0)
-            elif commit.rejects is not None:
-                self.rejected += sign * commit.rejects.records
+        if commit.dead_letters is not None:
+            self.dead_letters += sign * commit.dead_letters.records
 
 
 def _skipped(again: Sequence[Again]) -> Skipped:
@@ -160,7 +154,6 @@ class LogState(msgspec.Struct):
     replaced: set[int] = msgspec.field(default_factory=set)
     unwitnessed: dict[int, bool] = msgspec.field(default_factory=dict)
     lost: set[int] = msgspec.field(default_factory=set)
-    rejects: WaitingRejects = msgspec.field(default_factory=WaitingRejects)
 
     def add(self, commit: Commit) -> None:
         """Apply the next entry of the log.
@@ -173,7 +166,6 @@ class LogState(msgspec.Struct):
         self.commit_ids[commit.sequence] = commit.commit_id
         if commit.replaces is not None:
             self._take_back(self.unpublished.pop(commit.replaces, None))
-            self.rejects.replaced(commit.replaces)
             self.replaced.add(commit.replaces)
             self.unwitnessed.pop(commit.replaces, None)
         if commit.output is not None:
@@ -182,10 +174,9 @@ class LogState(msgspec.Struct):
         totals = self.runs.pop(commit.run_id, None) or RunTotals()
         totals.count(commit)
         self.runs[commit.run_id] = totals
-        self.rejects.add(commit)
         compacted = manifest.identities(commit.rows)
         self.contents.add(commit.rows)
-        if commit.rows and not commit.replays:
+        if commit.rows:
             self.buckets.add(commit.source_bucket)
         compacted |= {one.source.identity for one in commit.again}
         self.committed.update(compacted)
@@ -203,7 +194,6 @@ class LogState(msgspec.Struct):
     def mark_published(self, commit: Commit) -> None:
         """Record that the commit's output is readable; its rows are no longer needed."""
         self.unpublished.pop(commit.sequence, None)
-        self.rejects.published(commit.sequence)
 
     def left_alone(self, decided_by: str, dialects: Callable[[], str]) -> Container[bytes]:
         """Return the identities of the sources that these settings leave alone again.

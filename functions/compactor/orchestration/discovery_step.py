@@ -10,7 +10,6 @@ from typing import Generic, TypeVar
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import count_known
 from compactor.discovery.fleet import Fleet
-from compactor.discovery.rejected import with_rejected
 from compactor.discovery.resume import Ask, Part, discover_on
 from compactor.discovery.work_items import (
     Discovery,
@@ -108,8 +107,6 @@ def begin(
         store, warnings = asked_store(settings, store, now)
     if isinstance(found, Part):
         return found
-    if isinstance(found, Discovery):
-        found = with_rejected(found, settings, store)
     asked = Counter(store.requests.snapshot()) - asked_before
     # The lists written next: two of work items, unless they exist already, and two others.
     asked["PUT"] += 2 if isinstance(found, Joined) else 4

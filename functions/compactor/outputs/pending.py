@@ -46,7 +46,6 @@ class PendingOutput:
         misfits: signatures of the sources that belong in another output, by identity.
         again: sources that look like content that a commit has already.
         later: sources left to the next plan because time ran out.
-        replays: True if the sources are rejects of earlier commits.
         sample: the second reading of its sources; None if there is no second reading.
     """
 
@@ -58,7 +57,6 @@ class PendingOutput:
     later: tuple[SourceObject, ...] = ()
     misfits: Mapping[bytes, Signature] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
-    replays: bool = False
     sample: Sample | None = field(default=None, compare=False, repr=False)
 
     def draft(self, run_id: str, now: float, replaces: int | None = None) -> Commit:
@@ -76,7 +74,6 @@ class PendingOutput:
             replaces=replaces,
             again=self.again,
             overwritten=overwritten(self.group, self.rows),
-            replays=self.replays,
         )
 
     def withheld(self, differences: str) -> PendingOutput:

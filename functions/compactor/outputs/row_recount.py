@@ -36,8 +36,8 @@ def read_rows_again(pending: PendingOutput, settings: Settings, store: ObjectSto
     than 32 MiB without their compression, are left out.
 
     Returns:
-        The sources whose number of records differs from their rows and rejects in the manifest, in
-        one line; empty if there is no difference.
+        The sources whose number of records differs from that in the manifest, in one line; empty
+        if there is no difference.
 
     Raises:
         SourceChanged: a source no longer matches its listing.
@@ -80,7 +80,7 @@ def _differences(
         counted = _count(content, row.source.key, declared, names)
         written = row.facts.records
         if written not in counted:
-            yield f"{row.source.key!r}: {counted[-1]:,} records in, {written:,} rows and rejects"
+            yield f"{row.source.key!r}: {counted[-1]:,} records in, {written:,} in the manifest"
 
 
 def _plain(body: SourceBody) -> bytes | None:
@@ -119,7 +119,8 @@ def _json_counts(reading: Reading, content: bytes) -> range:
     seen = read(lines if reading.kind is Kind.JSON_LINES else reading, (content,))
     least = most = seen.records.records
     if seen.glued:
-        # A line with several values is one reject, or, in undelimited JSON, one record per value.
+        # A line with several values is one record that fits no row, or, in undelimited JSON, one
+        # record per value.
         most = read(reading, (content,)).records.records
     return range(least, most + 1)
 

@@ -144,9 +144,9 @@ def check_heads(commit: Commit, store: ObjectStore) -> str:
     if output is None:
         return "nothing stored"
     heads = [_check_head(output.bucket, output.key, output.size, output.crc32, store)]
-    if output.columnar is not None and output.columnar.rejects is not None:
-        rejects = output.columnar.rejects
-        heads.append(_check_head(rejects.bucket, rejects.key, rejects.size, rejects.crc32, store))
+    dead = commit.dead_letters
+    if dead is not None:
+        heads.append(_check_head(dead.bucket, dead.key, dead.size, dead.crc32, store))
     return ", ".join(heads)
 
 
@@ -163,13 +163,16 @@ def _check_head(bucket: str, key: str, size: int, crc32: int | None, store: Obje
 
 
 def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> int:
-    """Check size and CRC32 of a columnar output, whose rows were read back, and of its rejects."""
+    """Check size and CRC32 of a columnar output, whose rows were read back.
+
+    Those of its dead-letter records are checked as well.
+    """
     where = f"s3://{output.bucket}/{output.key}"
     if columnar.fault:
         raise IntegrityError(f"{where}: {columnar.fault}")
-    if columnar.rejects is not None:
-        rejects = columnar.rejects
-        check_bytes(rejects.bucket, rejects.key, rejects.size, rejects.crc32, store)
+    dead = columnar.dead_letters
+    if dead is not None:
+        check_bytes(dead.bucket, dead.key, dead.size, dead.crc32, store)
     check_bytes(output.bucket, output.key, output.size, output.crc32, store)
     return columnar.rows_out
 

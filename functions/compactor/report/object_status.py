@@ -181,7 +181,7 @@ def _decision(inquiry: Inquiry, settings: Settings, log: StoredLog, sequence: in
     if found.waiting:
         return found.warnings[0]
     if found.due:
-        return "the next clean-up deletes its sources"
+        return "; ".join(("the next clean-up deletes its sources", *found.warnings))
     return "waits: the output is not in the table yet"
 
 
@@ -200,7 +200,7 @@ def _verified(
     if head is None:
         return "no: there is no object to verify", False
     try:
-        output_proof.prove(output, head, inquiry.store)
+        output_proof.prove(output, head)
     except IntegrityError as error:
         return f"no: {error}", False
     return (

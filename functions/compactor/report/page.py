@@ -23,8 +23,8 @@ from compactor.report.charts import histogram, trend
 from compactor.report.reasons import (
     OVERSIZED,
     backlog,
+    dead_letter_line,
     partition_count,
-    rejected_line,
     why_failed,
     why_left,
 )
@@ -223,7 +223,7 @@ def _figures(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     if report["cost"]:
         figures.append(("Cost, about", dollar_text(report["cost"]["dollars"])))
     for name, count in (
-        ("Rejected records", totals["rejects_waiting"]),
+        ("Dead-letter records", totals["dead_letters"]),
         ("Quarantined", totals["quarantined"]),
         ("Waiting for a later run", backlog(report)),
     ):
@@ -242,7 +242,8 @@ def _notes(report: Mapping[str, Any]) -> list[str]:
             f"{plural(overwritten['objects'], 'object')} came with new content at a key that was"
             f" compacted before, such as {such}: both contents are in outputs"
         )
-    notes += _rejected_notes(report["totals"], report["rejects"])
+    if report["totals"]["dead_letters"]:
+        notes.append(dead_letter_line(report["totals"]["dead_letters"], report["dead_letters"]))
     if report["spark"]:
         notes.append(f"by Spark: {plural(len(report['spark']), 'partition')}")
     if report["resting"]["partitions"]:
@@ -259,16 +260,6 @@ def _later_notes(report: Mapping[str, Any]) -> list[str]:
         notes.append(msgspec.convert(report["readers"], Outcomes).line)
     if report["clean_up"] is not None:
         notes += _clean_up_notes(msgspec.convert(report["clean_up"], CleanUpReport))
-    return notes
-
-
-def _rejected_notes(totals: Mapping[str, Any], places: list[str]) -> list[str]:
-    notes = []
-    if totals["replayed"]:
-        replayed = plural(totals["replayed"], "record")
-        notes.append(f"{replayed} that an earlier run rejected fit by now, and are in an output")
-    if totals["rejects_waiting"]:
-        notes.append(rejected_line(totals["rejects_waiting"], places))
     return notes
 
 

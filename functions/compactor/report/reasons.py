@@ -361,14 +361,14 @@ def first_of(paths: Sequence[str]) -> str:
     return paths[0] + (f" and {plural(more, 'more partition')}" if more else "")
 
 
-def rejected_line(records: int, places: Sequence[str]) -> str:
+def dead_letter_line(records: int, places: Sequence[str]) -> str:
     """Return where the records are that are in no output because they fit no row of one.
 
     Args:
         records: their number.
         places: the first prefixes with them.
     """
-    return f"{plural(records, 'rejected record')} in no output: see {', '.join(places)}"
+    return f"{plural(records, 'dead-letter record')} in no output: see {', '.join(places)}"
 
 
 def _waiting(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -33,7 +33,7 @@ class Gathered:
         outcomes: what query engines see of them.
         sizes: of what was compacted, before and after.
         after: requests that they made after their receipts, by kind.
-        rejects: the first prefixes with records that are in no output.
+        dead_letters: the first prefixes with dead-letter records.
     """
 
     totals: Counts = field(default_factory=Counts)
@@ -47,7 +47,7 @@ class Gathered:
     outcomes: Outcomes = field(default_factory=Outcomes)
     sizes: SizeCounts = field(default_factory=SizeCounts)
     after: dict[str, int] = field(default_factory=dict)
-    rejects: list[str] = field(default_factory=list)
+    dead_letters: list[str] = field(default_factory=list)
 
     def add(self, receipt: Receipt) -> None:
         """Add the receipt of one partition."""
@@ -65,8 +65,8 @@ class Gathered:
             self.left_alone = added_up([self.left_alone, receipt.left_alone])
         if receipt.shown is not None:
             self.outcomes.add(receipt.shown)
-        if receipt.rejects:
-            self.rejects = [*self.rejects, receipt.rejects][:_SHOWN_PLACES]
+        if receipt.dead_letters:
+            self.dead_letters = [*self.dead_letters, receipt.dead_letters][:_SHOWN_PLACES]
         has_failed = receipt.status != "done"
         # The number breaks ties, in favour of earlier receipts.
         one = (has_failed, receipt.counts.bytes_in, -self.partitions, receipt)

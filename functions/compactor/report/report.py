@@ -27,11 +27,11 @@ from compactor.ports import Deadline, ObjectStore
 from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost, SparkHours, cost_of_run, spark_hours
 from compactor.report.reasons import (
+    dead_letter_line,
     grouped,
     hint_of,
     left_for_content,
     nothing_to_do,
-    rejected_line,
 )
 from compactor.report.receipt_totals import Gathered, add_counts
 from compactor.report.rendering import Shown
@@ -86,8 +86,8 @@ class RunReport:
         readers: what query engines see of the partitions; None if the settings name no readers'
             table.
         sizes: of what was compacted, before and after.
-        rejects: the first prefixes with records that are in no output because they fit no row of
-            it; ``totals`` counts them as ``rejects_waiting``.
+        dead_letters: the first prefixes with records that fit no row of an output; ``totals``
+            counts them.
         cost: what the run cost.
         wall_seconds: from the start of the run to this report; 0 if unknown.
         previous: the runs before it into this destination, oldest first.
@@ -116,7 +116,7 @@ class RunReport:
     readers: Outcomes | None = None
     sizes: SizeCounts = field(default_factory=SizeCounts)
     cost: RunCost | None = None
-    rejects: list[str] = field(default_factory=list)
+    dead_letters: list[str] = field(default_factory=list)
     wall_seconds: float = 0.0
     previous: list[RunLine] = field(default_factory=list)
 
@@ -301,7 +301,7 @@ def report_on(
         readers=None if settings.reader_table is None else found.outcomes,
         table=_table(settings, run, store),
         sizes=found.sizes,
-        rejects=found.rejects,
+        dead_letters=found.dead_letters,
         wall_seconds=run.wall_seconds,
     )
     hours = spark_hours(settings, run.run_id, store) if spark else SparkHours()
@@ -370,7 +370,7 @@ def _shown(result: RunReport) -> Shown:
         ("Objects", *(f"{count:,}" for count in counts)),
         ("Bytes", *map(human_bytes, sizes)),
         ("Average size", *map(human_bytes, averages)),
-        ("Records", f"{totals.records + totals.rejected:,}", f"{totals.records:,}"),
+        ("Records", f"{totals.records + totals.dead_letters:,}", f"{totals.records:,}"),
         ("Compaction ratio", "", f"{ratio:,.1f} : 1" if ratio else "-"),
     ]
     if not any(counts):
@@ -388,8 +388,8 @@ def _shown(result: RunReport) -> Shown:
         for why, one in result.left_alone.items()
     ]
     lines += [f"left for Spark: {path or '(root)'}" for path in result.oversized]
-    if totals.rejects_waiting:
-        lines.append(rejected_line(totals.rejects_waiting, result.rejects))
+    if totals.dead_letters:
+        lines.append(dead_letter_line(totals.dead_letters, result.dead_letters))
     lines += [f"warning: {line}" for line in result.warnings]
     if result.cost is not None:
         lines.append(result.cost.line)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -19,15 +19,12 @@ from compactor.outputs.group_reading import Denials, ReadingTime, in_time
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.plain_content import Plain, inflated
 from compactor.ports import ObjectStore, SourceBody
+from compactor.rows.dead_letters import DeadLetterRecords
 from compactor.rows.output import RowsOutput, codec_for
 from compactor.rows.pin import known_schema, pinned_schema
-from compactor.rows.rejects import RejectedRecords
 from compactor.rows.sample import SAMPLE_SOURCES, Blocks, NoRecords, infer_from, spread
 from compactor.rows.sink import Origin, RowSink, with_origin_columns
 from compactor.settings.settings import Settings
-
-#: Returns the columns passed to it, followed by others that it finds in records.
-Infer: TypeAlias = Callable[[pa.Schema], pa.Schema]
 
 
 class Given(NamedTuple):
@@ -57,18 +54,18 @@ class WrittenInVain(Exception):
 def convert(given: Given) -> PendingOutput:
     """Read a group's sources, convert their records to rows, and store these for publication.
 
-    Every record becomes a row or is stored among the rejects. Sources that are damaged, or of
-    a format without named fields, are quarantined.
+    Every record becomes a row or a dead-letter record. Sources that are damaged, or of a format
+    without named fields, are quarantined.
 
     Raises:
         InvalidInput: the schema is invalid, or no record fits it.
         SourceChanged: a source differs from the listing.
         NothingReadable: this role can read none of many sources.
-        IntegrityError: rows and rejects do not add up to the records of the sources.
+        IntegrityError: rows and dead-letter records do not add up to the records of the sources.
         TransientStoreError: the store did not answer.
     """
     try:
-        columns = columns_for(given.settings, given.store, partial(_inferred, given))
+        columns = _columns_of(given)
     except NoRecords:
         columns = pa.schema([])
     left_out: dict[bytes, Quarantined] = {}
@@ -80,44 +77,32 @@ def convert(given: Given) -> PendingOutput:
             except WrittenInVain as written:
                 left_out[written.quarantined.source.identity] = written.quarantined
                 continue
-            grown = with_unknown(attempt.sink, columns, given.settings, given.store)
+            grown = _with_unknown(attempt.sink, columns, given)
             if grown != columns:
                 columns = grown
                 continue
             return attempt.finish()
 
 
-def columns_for(settings: Settings, store: ObjectStore, infer: Infer) -> pa.Schema:
-    """Return the columns for records: given, or pinned, or inferred and pinned now.
+def _columns_of(given: Given) -> pa.Schema:
+    """Return the columns for records: declared, or pinned, or inferred and pinned now.
 
     Raises:
         InvalidInput: the schema is invalid, or none can be inferred.
+        NoRecords: no columns are pinned, and the group has no record.
     """
-    if settings.parquet_schema is None:
-        known = known_schema(settings, store)
+    if given.settings.parquet_schema is None:
+        known = known_schema(given.settings, given.store)
         if known is not None:
             return known
-    return pinned_schema(settings, store, infer)
+    return pinned_schema(given.settings, given.store, partial(_inferred, given))
 
 
-def with_unknown(
-    sink: RowSink, columns: pa.Schema, settings: Settings, store: ObjectStore
-) -> pa.Schema:
+def _with_unknown(sink: RowSink, columns: pa.Schema, given: Given) -> pa.Schema:
     """Return the columns, with those for new fields of the records if these may be added."""
-    if not sink.has_unknown or settings.schema_evolution != "add_columns":
+    if not sink.has_unknown or given.settings.schema_evolution != "add_columns":
         return columns
-    return pinned_schema(settings, store, sink.unknown.columns)
-
-
-def new_sink(
-    columns: pa.Schema, settings: Settings, rejects: RejectedRecords
-) -> tuple[RowsOutput, RowSink]:
-    """Return an empty output for records of these columns, and what fills it."""
-    keyed = bool(settings.upsert_key)
-    schema = with_origin_columns(columns) if keyed else columns
-    output = RowsOutput(schema, codec_for(settings.compression))
-    inferred = settings.parquet_schema is None
-    return output, RowSink(columns, output, rejects, origins=keyed, exact=inferred)
+    return pinned_schema(given.settings, given.store, sink.unknown.columns)
 
 
 class _Pass:
@@ -134,8 +119,18 @@ class _Pass:
     ) -> None:
         self._given = given
         self._quarantined = dict(left_out)
-        self._rejects = RejectedRecords(given.settings)
-        self._output, self.sink = new_sink(columns, given.settings, self._rejects)
+        settings = given.settings
+        keyed = bool(settings.upsert_key)
+        schema = with_origin_columns(columns) if keyed else columns
+        self._dead_letters = DeadLetterRecords(settings)
+        self._output = RowsOutput(schema, codec_for(settings.compression))
+        self.sink = RowSink(
+            columns,
+            self._output,
+            self._dead_letters,
+            origins=keyed,
+            exact=settings.parquet_schema is None,
+        )
         self._rows: list[ManifestRow] = []
         self._later: list[SourceObject] = []
         self._blocks = Blocks(given.settings, given.decide)
@@ -163,11 +158,14 @@ class _Pass:
         """Store the output, and return it with an account of every source."""
         given, output = self._given, None
         counted = self.sink.counted
-        self._rejects.require_fewer_than(counted)
+        self._dead_letters.require_fewer_than(counted)
         if counted:
-            rejects = self._rejects.store(given.group, given.store, given.destination)
             output = self._output.store(
-                given.group, given.store, given.destination, counted=counted, rejects=rejects
+                given.group,
+                given.store,
+                given.destination,
+                counted=counted,
+                dead_letters=self._dead_letters.store(given.group, given.store, given.destination),
             )
         return PendingOutput(
             group=given.group,

@@ -1,12 +1,9 @@
-"""Stores and verifies the rows of one group, before its commit: by merge, convert or replay."""
+"""Stores and verifies the rows of one group, before its commit: by merge or convert."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from compactor.destination import Destination
 from compactor.formats import Decide
-from compactor.log.rejects import Waiting
 from compactor.model import ObjectGroup
 from compactor.outputs.group import dropping, withhold
 from compactor.outputs.group_reading import ReadingTime
@@ -16,7 +13,6 @@ from compactor.outputs.verify import check_pending
 from compactor.ports import ObjectStore
 from compactor.rows.convert import Given, convert
 from compactor.rows.merge import merge
-from compactor.rows.replay import replay
 from compactor.settings.settings import Settings
 
 
@@ -28,7 +24,6 @@ def store_rows(
     time: ReadingTime | None = None,
     *,
     decide: Decide,
-    replays: Sequence[Waiting] = (),
 ) -> PendingOutput:
     """Do steps 1 to 3 of the write order for one group whose output holds rows.
 
@@ -41,7 +36,6 @@ def store_rows(
         destination: of the partition's outputs.
         time: for reading; sources that do not fit into it are left to the next plan.
         decide: what is decided about the first record of a CSV source's data set.
-        replays: the group's sources, if these are rejects of earlier entries.
 
     Raises:
         InvalidInput: the sources have no common schema, or the given schema is invalid.
@@ -51,15 +45,10 @@ def store_rows(
         TransientStoreError: the store did not answer; what was stored is dropped, if possible.
     """
     given = Given(group, settings, store, destination, time, decide)
-    if replays:
-        pending = replay(given, replays)
-    elif settings.format == "parquet":
-        pending = merge(given)
-    else:
-        pending = convert(given)
+    pending = merge(given) if settings.format == "parquet" else convert(given)
     with dropping(pending.output, store):
         check_pending(pending)
-        if replays or settings.format == "parquet":
+        if settings.format == "parquet":
             return pending
         differences = read_rows_again(pending, settings, store)
     return withhold(pending, differences, store)

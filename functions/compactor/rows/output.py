@@ -14,7 +14,7 @@ from compactor.destination import Destination
 from compactor.encoding.encoders import encoder
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.formats import content_type
-from compactor.log.columnar import Columnar, Rejects
+from compactor.log.columnar import Columnar, DeadLetters
 from compactor.log.entries import Output
 from compactor.model import Compression, Format, ObjectGroup
 from compactor.outputs.output_writer import OutputWriter
@@ -91,7 +91,7 @@ class RowsOutput:
         destination: Destination,
         *,
         counted: int,
-        rejects: Rejects | None = None,
+        dead_letters: DeadLetters | None = None,
     ) -> Output:
         """Read the rows back, and store the file as parts of an upload that no reader sees yet.
 
@@ -100,7 +100,7 @@ class RowsOutput:
             store: where it goes.
             destination: of the partition's outputs.
             counted: rows, or records, counted in the sources.
-            rejects: the records that are no rows.
+            dead_letters: the records that are no rows.
 
         Raises:
             IntegrityError: the rows read back are not those appended.
@@ -117,7 +117,7 @@ class RowsOutput:
             hash_out=found.hash,
             codec=self._codec,
             schema=to_spark_json(self._schema),
-            rejects=rejects,
+            dead_letters=dead_letters,
         )
         if columnar.fault:
             raise IntegrityError(columnar.fault)

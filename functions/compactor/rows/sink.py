@@ -11,11 +11,11 @@ import pyarrow as pa
 from compactor.errors import InvalidInput
 from compactor.model import SourceObject
 from compactor.rows.csv_rows import CsvRows
+from compactor.rows.dead_letters import DeadLetterRecords
 from compactor.rows.infer import Inferred
 from compactor.rows.json_rows import JsonRows
 from compactor.rows.output import RowsOutput
 from compactor.rows.records import BLOCK_BYTES, JSON, Block, Kind
-from compactor.rows.rejects import RejectedRecords
 from compactor.sinks.upserts import POSITION, SOURCE_KEY
 
 # Most values of one conversion, as each takes memory even if it is null.
@@ -45,7 +45,7 @@ class Origin(NamedTuple):
     """The source of records.
 
     Attributes:
-        uri: of the source, for rejects.
+        uri: of the source, for dead-letter records.
         key: of the source.
     """
 
@@ -59,12 +59,12 @@ class Origin(NamedTuple):
 
 
 class RowSink:
-    """The rows and rejects of one output.
+    """The rows and dead-letter records of one output.
 
     Args:
         schema: columns of the records.
         output: takes the rows.
-        rejects: takes the records that do not fit.
+        dead_letters: takes the records that do not fit.
         origins: add the columns of :func:`with_origin_columns`.
         exact: whether the columns were inferred (see :mod:`compactor.rows.values`).
 
@@ -77,7 +77,7 @@ class RowSink:
         self,
         schema: pa.Schema,
         output: RowsOutput,
-        rejects: RejectedRecords,
+        dead_letters: DeadLetterRecords,
         *,
         origins: bool,
         exact: bool,
@@ -87,7 +87,7 @@ class RowSink:
         self.has_unknown = False
         self._schema = schema
         self._output = output
-        self._rejects = rejects
+        self._dead_letters = dead_letters
         self._with_origins = origins
         self._exact = exact
         self._json = JsonRows(schema, exact=exact)
@@ -102,7 +102,7 @@ class RowSink:
         """Add consecutive records of a source.
 
         Raises:
-            InvalidInput: there are so many rejects that the schema must be wrong.
+            InvalidInput: there are so many dead-letter records that the schema must be wrong.
         """
         if self._held and self._held[0][1].kind != block.kind:
             self.flush()
@@ -137,7 +137,7 @@ class RowSink:
             known = [*islice(_places(held), start, start + len(records))]
         for index, reason in sorted(found.misfits.items()):
             origin, position = known[index]
-            self._rejects.add(origin.uri, position, records[index], kind, reason)
+            self._dead_letters.add(origin.uri, position, records[index], kind, reason)
         for index in found.unknown:
             self.has_unknown = True
             self.unknown.add(Block(kind, 0, [records[index]]))

@@ -10,7 +10,6 @@ partition_progress    the components of one call, how it finishes, and the reade
   group_work            compacts, verifies, commits and publishes one group
   storing               stores the bytes or the rows of one group
   source_notes          findings about single sources
-replays               plans rejects of earlier entries as groups
 listings              windows of keys, and the listing they are read from
 event_listing         opens the listing of the objects that events named
 resume_point          where the next call of a run begins

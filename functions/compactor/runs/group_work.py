@@ -7,7 +7,7 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,6 @@ from compactor.errors import (
 )
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
-from compactor.log.rejects import Waiting
 from compactor.log.state import LogState
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.detection import decided_by
@@ -153,9 +152,7 @@ class GroupWork:
         """Return the version of the CSV dialects pinned for the partition's data set."""
         return self._dialects.version(self._run.partition.prefix)
 
-    def do(
-        self, group: ObjectGroup, replaces: int | None = None, replays: Sequence[Waiting] = ()
-    ) -> None:
+    def do(self, group: ObjectGroup, replaces: int | None = None) -> None:
         """Compact, verify, commit and publish one group in this process.
 
         Sources that do not fit into this call's time are left to the next plan.
@@ -163,7 +160,6 @@ class GroupWork:
         Args:
             group: the group.
             replaces: sequence number of the commit that this one replaces, if any.
-            replays: the group's sources, if these are rejects of earlier entries.
 
         Raises:
             SourceChanged: a source differs from its listing.
@@ -178,7 +174,7 @@ class GroupWork:
             with self._claim.beside(whole=replaces is None) as claim:
                 destination = replace(run.destination, log_id=claim.result)
                 with claim.first():
-                    pending = self._stored(group, destination, time, replays)
+                    pending = self._stored(group, destination, time)
                 with dropping(pending.output, run.store):
                     claim.join()
         except NothingReadable as error:
@@ -197,17 +193,11 @@ class GroupWork:
             self._attempts.took(run.clock.now() - started)
 
     def _stored(
-        self,
-        group: ObjectGroup,
-        destination: Destination,
-        time: ReadingTime,
-        replays: Sequence[Waiting],
+        self, group: ObjectGroup, destination: Destination, time: ReadingTime
     ) -> PendingOutput:
         settings, objects = self._run.settings, self._run.store
         try:
-            return store(
-                group, settings, objects, destination, time, decide=self._dialects, replays=replays
-            )
+            return store(group, settings, objects, destination, time, decide=self._dialects)
         except InvalidInput as error:
             if not settings.columnar:
                 raise

@@ -34,12 +34,10 @@ RECEIPT_VERSION = 1
 class Counts:
     """Counts of one partition in one run; bytes and seconds where the names say so.
 
-    ``records`` excludes the records of server-side copies, which are not counted, and those
-    ``rejected`` because they do not fit the schema of a Parquet output. It includes the
-    ``replayed`` ones, which an earlier run rejected and which fit now. ``rejects_waiting`` counts
-    the records rejected by any run that are still in no output. Sources with the same content as
-    an earlier commit of their key are ``delivered_again`` and not compacted; those with other
-    content are ``overwritten`` and compacted in addition to the old content. ``gb_seconds`` and
+    ``records`` excludes the records of server-side copies, which are not counted, and
+    ``dead_letters``, which fit no row of a Parquet output. Sources with the same content as an
+    earlier commit of their key are ``delivered_again`` and not compacted; those with other content
+    are ``overwritten`` and compacted in addition to the old content. ``gb_seconds`` and
     ``invocations`` are those of Lambda functions, divided among the partitions of a batch.
     """
 
@@ -49,9 +47,7 @@ class Counts:
     bytes_out: int = 0
     records: int = 0
     copied: int = 0
-    rejected: int = 0
-    replayed: int = 0
-    rejects_waiting: int = 0
+    dead_letters: int = 0
     quarantined: int = 0
     delivered_again: int = 0
     overwritten: int = 0
@@ -79,8 +75,7 @@ class Receipt:
         place: where the next call begins, if one is needed; None for the first key.
         shown: what the readers' table shows of the partition; None if the settings name no table.
         sizes: sizes of the objects that the run compacted, and of its outputs.
-        rejects: the prefix with the records that are in no output; empty if there are no such
-            records.
+        dead_letters: the prefix with the dead-letter records; empty if the run has none here.
     """
 
     path: str
@@ -96,7 +91,7 @@ class Receipt:
     place: Place | None = None
     shown: Outcome | None = None
     sizes: SizeCounts = field(default_factory=SizeCounts)
-    rejects: str = ""
+    dead_letters: str = ""
 
 
 _decode = decoder(Receipt)
@@ -111,9 +106,7 @@ def count_commits(counts: Counts, state: LogState, run_id: str) -> list[Quaranti
     counts.bytes_out = totals.output_bytes
     counts.records = totals.records
     counts.copied = totals.copied
-    counts.rejected = totals.rejected
-    counts.replayed = totals.replayed
-    counts.rejects_waiting = state.rejects.records
+    counts.dead_letters = totals.dead_letters
     counts.quarantined = totals.quarantined
     counts.delivered_again = totals.again.objects
     counts.overwritten = totals.overwritten.objects

@@ -81,8 +81,8 @@ class Recorder:
             if totals.again.objects:
                 self.receipt.skipped[SkipReason.AGAIN.value] = totals.again
             lasting = count_commits(counts, state, run.run_id)
-            if counts.rejects_waiting:
-                self.receipt.rejects = layout.rejects_uri(run.settings, run.partition)
+            if counts.dead_letters:
+                self.receipt.dead_letters = layout.dead_letters_uri(run.settings, run.partition)
             # Unreadable sources of this run's earlier calls were seen again by this call.
             counts.quarantined += len(self._unread)
             self.receipt.quarantined = (lasting + self._unread)[:SHOWN_QUARANTINED]

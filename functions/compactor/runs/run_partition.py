@@ -1,6 +1,6 @@
 """Compacts one partition in one worker, from its listing to published outputs.
 
-load the log -> publish what an earlier run left unpublished -> replay rejects -> list -> plan
+load the log -> publish what an earlier run left unpublished -> list -> plan
     -> for each group: compact -> verify -> commit -> publish
 -> list again, until a plan is empty -> update the readers' table
 -> checkpoint -> if the partition is at rest, record that
@@ -28,7 +28,6 @@ from compactor.runs.partition_progress import PartitionProgress, show
 from compactor.runs.partition_receipts import Counts, Receipt, read
 from compactor.runs.partition_run import PartitionResult, PartitionRun
 from compactor.runs.receipt_writer import Recorder
-from compactor.runs.replays import replay_groups
 from compactor.runs.resume_point import Place
 
 __all__ = [
@@ -132,7 +131,6 @@ def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
 
 def _compact(progress: PartitionProgress) -> bool:
     """Compact all windows, one after the other; return False if time ran out."""
-    _replay(progress)
     window: Window | None = Window(progress.run.place.after)
     while window is not None:
         if progress.attempts.out_of_time() or not progress.settling.settle():
@@ -161,19 +159,3 @@ def _do(progress: PartitionProgress, group: ObjectGroup) -> bool:
     except RowsRefused as error:
         progress.set_aside(error)
     return True
-
-
-def _replay(progress: PartitionProgress) -> None:
-    """Replay the waiting rejects, if any; those that still do not fit keep waiting."""
-    if not progress.state.rejects.waiting or not progress.settling.settle():
-        return
-    for group, waiting in replay_groups(progress.state, progress.run.settings):
-        if progress.attempts.out_of_time():
-            return
-        try:
-            progress.groups.do(group, replays=waiting)
-        except (SourceChanged, CommitConflict, UploadLost) as error:
-            # Another run has taken these rejects, or they wait for the next run.
-            progress.refuse(type(error))
-        except RowsRefused as error:
-            progress.set_aside(error)

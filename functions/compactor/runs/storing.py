@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from compactor.destination import Destination
 from compactor.formats import Decide
-from compactor.log.rejects import Waiting
 from compactor.model import ObjectGroup
 from compactor.outputs.group import store_group
 from compactor.outputs.group_reading import ReadingTime
@@ -23,7 +20,6 @@ def store(
     time: ReadingTime | None = None,
     *,
     decide: Decide,
-    replays: Sequence[Waiting] = (),
 ) -> PendingOutput:
     """Do steps 1 to 3 of the write order for one group; see :func:`store_group` for the errors.
 
@@ -34,10 +30,9 @@ def store(
         destination: of the partition's outputs.
         time: for reading; sources that do not fit into it are left to the next plan.
         decide: what is decided about the first record of a CSV source's data set.
-        replays: the group's sources, if these are rejects of earlier entries.
     """
     if not settings.columnar or group.copy:
         return store_group(group, settings, objects, destination, time, decide=decide)
     from compactor.rows.groups import store_rows  # noqa: PLC0415 - only runs with rows import Arrow
 
-    return store_rows(group, settings, objects, destination, time, decide=decide, replays=replays)
+    return store_rows(group, settings, objects, destination, time, decide=decide)

@@ -299,7 +299,7 @@ class RunFields:
             "same",
             one_of("same", "parquet"),
             "parquet writes JSON records, CSV and TSV as Parquet rows. Sources cannot be restored"
-            " from such outputs; records that do not fit the schema are kept in a rejects object.",
+            " from such outputs; what does not fit the schema is kept as dead-letter records.",
         ),
     ]
     parquet_schema: Annotated[

@@ -209,7 +209,7 @@ class _Partition:
             draft = draft_of(pending, run.run_id, run.clock.now())
             if draft is None or draft.output is None or draft.output.key not in self._open:
                 return False
-            proof.prove(draft.output, self._head(draft.output.key), run.store)
+            proof.prove(draft.output, self._head(draft.output.key))
         except (IntegrityError, SourceChanged, UnreadableSource) as error:
             for key in self._open:
                 if group.id in key:

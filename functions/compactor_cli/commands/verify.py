@@ -16,7 +16,6 @@ from compactor.errors import IntegrityError, InvalidInput, ObjectArchived
 from compactor.escaping import visible
 from compactor.log.entries import Commit
 from compactor.log.log_reader import StoredLog
-from compactor.log.rejects import RejectsSeen
 from compactor.outputs.verify import check_commit, check_heads
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -77,8 +76,8 @@ class Checked:
             outputs, and their records as records.
         deep: differences that readers see between outputs and sources; None without ``--deep``.
         table: comparison with the destination's table; None where it has none.
-        rejected: records in no output, because they do not fit its schema; ``rejects`` are the
-            objects that hold them.
+        dead_letters: records in no output, because they do not fit its schema;
+            ``dead_letter_objects`` hold them.
     """
 
     commits: int = 0
@@ -92,8 +91,8 @@ class Checked:
     not_read: list[str] = field(default_factory=list)
     deep: list[Finding] | None = None
     table: TableCheck | None = None
-    rejected: int = 0
-    rejects: list[str] = field(default_factory=list)
+    dead_letters: int = 0
+    dead_letter_objects: list[str] = field(default_factory=list)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -219,11 +218,10 @@ class _Check:
                 self.checked.findings.append(f"{name}: log entry {sequence} is missing")
             # Commit with the content of re-delivered sources -> the commit that refers to it.
             origins: dict[int, str] = {}
-            rejects = RejectsSeen()
             try:
                 for commit in log.newest_first(self._store):
                     origins.pop(commit.sequence, None)
-                    rejects.add(commit)
+                    self._count_dead_letters(commit)
                     origins |= {one.of: f"{name} commit {commit.sequence}" for one in commit.again}
                     yield _One(f"{name} commit {commit.sequence}", commit, log)
                 self.checked.findings += [
@@ -234,15 +232,19 @@ class _Check:
             except (IntegrityError, InvalidInput) as error:
                 self.checked.findings.append(_line_of(error))
                 self._all_read = False
-            self.checked.rejected += sum(one.records for one in rejects.waiting)
-            self.checked.rejects += [f"s3://{one.bucket}/{one.key}" for one in rejects.waiting]
+
+    def _count_dead_letters(self, commit: Commit) -> None:
+        dead = commit.dead_letters
+        if dead is not None:
+            self.checked.dead_letters += dead.records
+            self.checked.dead_letter_objects.append(f"s3://{dead.bucket}/{dead.key}")
 
     def _is_judged(self, one: _One) -> bool:
         """Return whether a commit is of this source; several sources may share a destination."""
         commit, checked = one.commit, self.checked
         if commit.output is not None:
             self._named.add(commit.output.key)
-        if not commit.sources or commit.replays or own_sources(commit, self._settings.source):
+        if not commit.sources or own_sources(commit, self._settings.source):
             return True
         first = commit.sources[0]
         checked.elsewhere_example = checked.elsewhere_example or f"s3://{first.bucket}/{first.key}"
@@ -299,16 +301,13 @@ class _Check:
             found.findings.append(_with_output(name, commit, _line_of(error)))
 
     def _read_sources(self, one: _One) -> SourceCheck:
-        if one.commit.replays:
-            # Its sources are rejects, verified with the output of the entry that names them.
-            return SourceCheck()
         return self._sources.check(one.commit, one.log)
 
     def _count(self, one: _One) -> None:
         name, commit, _ = one
         checked = self.checked
         checked.commits += 1
-        checked.sources += 0 if commit.replays else len(commit.rows)
+        checked.sources += len(commit.rows)
         self._find_doubles(name, commit)
         if commit.output is not None:
             checked.outputs += 1
@@ -372,8 +371,8 @@ def _show(checked: Checked) -> None:
         f"{verdict}: {plural(checked.commits, 'commit')}, {plural(checked.outputs, 'output')},"
         f" {plural(checked.sources, 'source')}, {plural(checked.records, 'record')}"
     )
-    if checked.rejected:
-        _show_rejects(checked)
+    if checked.dead_letters:
+        _show_dead_letters(checked)
     if checked.elsewhere:
         print_line(_elsewhere(checked))
     if checked.table is not None:
@@ -382,11 +381,11 @@ def _show(checked: Checked) -> None:
         _show_sources(checked.current)
 
 
-def _show_rejects(checked: Checked) -> None:
-    print_line(f"{plural(checked.rejected, 'rejected record')} in no output, kept in")
-    for where in checked.rejects[:_SHOWN_KEYS]:
+def _show_dead_letters(checked: Checked) -> None:
+    print_line(f"{plural(checked.dead_letters, 'dead-letter record')} in no output, kept in")
+    for where in checked.dead_letter_objects[:_SHOWN_KEYS]:
         print_line(f"  {where}")
-    more = len(checked.rejects) - _SHOWN_KEYS
+    more = len(checked.dead_letter_objects) - _SHOWN_KEYS
     if more > 0:
         print_line(f"  and {plural(more, 'more object')}; --json lists all")
 

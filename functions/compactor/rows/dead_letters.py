@@ -9,7 +9,7 @@ import zlib
 from compactor import layout
 from compactor.destination import Destination
 from compactor.errors import InvalidInput
-from compactor.log.columnar import Rejects
+from compactor.log.columnar import DeadLetters
 from compactor.model import ObjectGroup, Partition
 from compactor.ports import ObjectStore
 from compactor.rows.records import Kind
@@ -21,21 +21,16 @@ from compactor.sizes import MIB
 MAX_BYTES = 64 * MIB
 
 
-class RejectedRecords:
-    """The rejects of one output, one JSON object a line.
+class DeadLetterRecords:
+    """The dead-letter records of one output, one JSON object a line.
 
-    Each line has all that is needed to replay the record: ``source`` (URI), ``position`` in the
-    source, ``record``, ``kind`` and ``header``; and ``reason``. Bytes that are not UTF-8 appear in
-    ``record`` as the lone surrogates U+DC80 to U+DCFF, as by Python's surrogateescape.
-
-    Args:
-        settings: of the run.
-        most_bytes: the most that is stored.
+    Each line has all that is needed to load the record by hand: ``source`` (URI), ``position`` in
+    the source, ``record``, ``kind`` and ``header``; and ``reason``. Bytes that are not UTF-8 appear
+    in ``record`` as the lone surrogates U+DC80 to U+DCFF, as by Python's surrogateescape.
     """
 
-    def __init__(self, settings: Settings, most_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._most_bytes = most_bytes
         self._lines: list[bytes] = []
         self._bytes = 0
 
@@ -53,7 +48,7 @@ class RejectedRecords:
             reason: why it is no row.
 
         Raises:
-            InvalidInput: there are so many rejects that the schema must be wrong.
+            InvalidInput: there are so many of them that the schema must be wrong.
         """
         document = {
             "source": source,
@@ -66,37 +61,37 @@ class RejectedRecords:
         line = json.dumps(document).encode() + b"\n"
         self._lines.append(line)
         self._bytes += len(line)
-        if self._bytes > self._most_bytes:
+        if self._bytes > MAX_BYTES:
             raise self._too_many(f"{len(self._lines):,} records and more")
 
     def require_fewer_than(self, records: int) -> None:
         """Refuse a schema that no record of a group fits.
 
         Raises:
-            InvalidInput: all of this number of records are rejected.
+            InvalidInput: all of this number of records are dead-letter records.
         """
         if self._lines and len(self._lines) == records:
             raise self._too_many(f"all {records:,} records")
 
     def store(
         self, group: ObjectGroup, store: ObjectStore, destination: Destination
-    ) -> Rejects | None:
-        """Store the rejects; return None if there are none."""
+    ) -> DeadLetters | None:
+        """Store the records; return None if there are none."""
         if not self._lines:
             return None
         body = b"".join(self._lines)
-        # Named by content: two runs that reject the same records write the same object.
+        # Named by content: two runs that find the same records write the same object.
         digest = hashlib.blake2b(body, digest_size=8).hexdigest()
         partition = partition_of(destination, self._settings)
         name = f"{group.id}-{digest}.json"
-        bucket, key = layout.rejects_key(self._settings, partition, name)
+        bucket, key = layout.dead_letters_key(self._settings, partition, name)
         store.put(bucket, key, body, content_type="application/x-ndjson")
-        return Rejects(bucket, key, len(body), zlib.crc32(body), len(self._lines))
+        return DeadLetters(bucket, key, len(body), zlib.crc32(body), len(self._lines))
 
     def _too_many(self, how_many: str) -> InvalidInput:
         first = json.loads(self._lines[0])
         accepted = (
-            f"a schema for the records of {first['source']}: {how_many} of one group are rejected,"
+            f"a schema for the records of {first['source']}: {how_many} of one group fit no row,"
             f" the first because {first['reason']}"
         )
         return InvalidInput("parquet_schema", self._settings.parquet_schema, accepted)
