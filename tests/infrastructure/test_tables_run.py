@@ -48,7 +48,6 @@ _IDLE = ("clean-up", "plan-clean-up", "compact-partition", "discover", "report",
 # Statements with a wildcard that this run has no use for, and when there is one.
 _OTHERWISE = {
     ("plan-table", "s3:DeleteObject"): "a history of more than sixty looks is summed up",
-    ("end-table", "s3:DeleteObject"): "VACUUM has taken what was tagged",
     ("athena-step", "athena:GetQueryResults"): "rows are compared after a rewrite",
 }
 
@@ -60,7 +59,6 @@ class Ran:
     Attributes:
         report: as the state machine's last function wrote it.
         rows: of the Delta table, by what its log names.
-        tagged: its files with our tag.
     """
 
     deployment: Deployment
@@ -68,7 +66,6 @@ class Ran:
     report: dict[str, Any]
     audit: Audit
     rows: list[bytes]
-    tagged: int
 
 
 def _seed_delta(on: Cloud) -> None:
@@ -123,7 +120,7 @@ def ran(bundled: Synthesized, tmp_path_factory: pytest.TempPathFactory) -> Itera
         state = deployment.outputs["StateUri"].removeprefix("s3://").partition("/")
         key = f"{state[2]}runs/run-1/tables-report.json"
         report = json.load(client.get_object(Bucket=state[0], Key=key)["Body"])
-        yield Ran(deployment, result, report, audit, *_table(client))
+        yield Ran(deployment, result, report, audit, _rows(client))
 
 
 def _role(deployment: Deployment) -> str:
@@ -136,8 +133,8 @@ def _role(deployment: Deployment) -> str:
     return arn
 
 
-def _table(client: Any) -> tuple[list[bytes], int]:
-    """Rows of the Delta table, and how many of its files are tagged."""
+def _rows(client: Any) -> list[bytes]:
+    """Rows of the Delta table."""
     listed = client.list_objects_v2(Bucket="tables", Prefix="delta/orders/")["Contents"]
     bodies = {
         one["Key"]: client.get_object(Bucket="tables", Key=one["Key"])["Body"].read()
@@ -148,9 +145,7 @@ def _table(client: Any) -> tuple[list[bytes], int]:
         for action in map(json.loads, bodies[key].splitlines()):
             alive |= {action["add"]["path"]} if "add" in action else set()
             alive -= {action["remove"]["path"]} if "remove" in action else set()
-    rows = [row for path in alive for row in bodies[f"delta/orders/{path}"].splitlines()]
-    tags = [client.get_object_tagging(Bucket="tables", Key=key)["TagSet"] for key in bodies]
-    return sorted(rows), sum({"Key": "s3-compactor", "Value": "superseded"} in one for one in tags)
+    return sorted(row for path in alive for row in bodies[f"delta/orders/{path}"].splitlines())
 
 
 def test_the_run_maintains_each_table_by_its_engine(ran: Ran) -> None:
@@ -162,7 +157,6 @@ def test_the_run_maintains_each_table_by_its_engine(ran: Ran) -> None:
     assert (delta["files"], delta["into"], delta["rows"]) == (2 * _FILES, 2, 2 * _FILES)
     assert (iceberg["engine"], iceberg["status"]) == ("athena", "done")
     assert ran.rows == sorted(f"{day}{n}".encode() for day in "ab" for n in range(_FILES))
-    assert ran.tagged == 2 * _FILES
 
 
 def test_every_function_that_has_work_did_it_under_its_own_name(ran: Ran) -> None:
