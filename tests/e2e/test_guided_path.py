@@ -23,11 +23,12 @@ from compactor_local.embedded import EmbeddedS3, SeedObject
 NOW = datetime.now(UTC)
 DAY, HOUR = 86_400, 3_600
 MANY = 60
+OLDEST = (NOW.date() - (NOW - timedelta(days=9, seconds=2 * HOUR)).date()).days
 _names = itertools.count(1)
 
 
 class Kind(NamedTuple):
-    """Objects of one kind, an option that the commands need, and how old the youngest is."""
+    """Objects of one kind, and an option that the commands need."""
 
     name: str
     option: str
@@ -63,7 +64,7 @@ KINDS = (
     Kind("old JSON", "--start 2024-02-28 --end 2024-03-01", MANY,
          [SeedObject(f"in/2024/{('02/28', '02/29', '03/01')[n % 3]}/{n}.json", b'{"id":1}\n',
                      time.time() - 500 * DAY) for n in range(MANY)]),
-    Kind("JSON that still arrives", "--start today-9 --end today", MANY,
+    Kind("JSON that still arrives", f"--start today-{OLDEST} --end today", MANY,
          seeds("in/%Y/%m/%d/{n}.json", '{{"id": {n}}}\n', 2 * HOUR, days=10)),
 )  # fmt: skip
 
