@@ -167,7 +167,7 @@ def test_the_columns_that_were_found_out_first_stay_for_every_later_run() -> Non
 
 
 def test_a_given_schema_may_only_grow() -> None:
-    world = RowWorld(parquet_schema="id INT NOT NULL, name STRING")
+    world = RowWorld(parquet_schema="id INT, name STRING")
     world.put_lines("1.json", {"id": 1})
     world.run()
     world.put_lines("2.json", {"id": 2, "more": 0.5})

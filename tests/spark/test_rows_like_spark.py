@@ -25,7 +25,7 @@ from compactor.rows.digest import RowDigest
 from compactor.rows.infer import Inferred
 from compactor.rows.json_rows import Converted, JsonRows
 from compactor.rows.records import Block, Kind
-from compactor.rows.schema import field, from_spark_json, list_of, simple
+from compactor.rows.schema import from_spark_json, list_of, simple
 from tests.spark.reader_values import CSV_FIELDS, JSON_VALUES
 
 REJECTED = "rejected"
@@ -376,7 +376,7 @@ def without_rounding(kind: pa.DataType, values: Sequence[Any]) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct(
             [
-                field(
+                pa.field(
                     member.name,
                     without_rounding(member.type, [v.get(member.name) for v in present]),
                 )

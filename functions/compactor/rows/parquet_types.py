@@ -23,7 +23,6 @@ from compactor.rows.schema import (
     MOST_DIGITS,
     TIMESTAMP,
     TIMESTAMP_NTZ,
-    field,
     from_spark_json,
     list_of,
 )
@@ -137,7 +136,7 @@ def _fields(found: Iterable[pa.Field], leaves: Iterator[Any], path: str) -> list
         column = f"{path}{one.name}"
         metadata = one.metadata or {}
         _require_plain(metadata, column)
-        fields.append(field(one.name, _type(one.type, leaves, column)))
+        fields.append(pa.field(one.name, _type(one.type, leaves, column)))
     if len({one.name for one in fields}) != len(fields):
         raise _Unsupported(f"two of its columns are both named {_twice(fields)}")
     return fields

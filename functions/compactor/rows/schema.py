@@ -47,12 +47,13 @@ _NAMES = (
 _JSON_NAMES = {kind: name for kind, name, _ in _NAMES}
 _SIMPLE_NAMES = {kind: name for kind, _, name in _NAMES}
 _BY_JSON_NAME = MappingProxyType({name: kind for kind, name, _ in _NAMES})
+#: Types without others in them, by each of their names.
+TYPES_BY_NAME = MappingProxyType({name: kind for kind, *names in _NAMES for name in names})
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _ORDERS: tuple[tuple[pa.DataType, ...], ...] = (
     (pa.int8(), pa.int16(), pa.int32(), pa.int64()),
     (pa.float32(), pa.float64()),
 )
-_COMMENT = "comment"
 
 
 class SchemaClash(Exception):
@@ -68,11 +69,6 @@ class SchemaClash(Exception):
         self.column = column
         self.one = one
         self.two = two
-
-
-def field(name: str, kind: pa.DataType, comment: str | None = None) -> pa.Field:
-    """Return a nullable field, with the comment that a given schema has for it."""
-    return pa.field(name, kind, metadata=None if comment is None else {_COMMENT: comment})
 
 
 def list_of(element: pa.DataType) -> pa.DataType:
@@ -91,10 +87,8 @@ def spark_document(schema: pa.Schema | pa.DataType) -> Mapping[str, Any]:
 
 
 def _field_document(one: pa.Field) -> Mapping[str, Any]:
-    comment = (one.metadata or {}).get(_COMMENT.encode())
-    metadata = {} if comment is None else {_COMMENT: comment.decode()}
     kind = _type_document(one.type)
-    return {"name": one.name, "type": kind, "nullable": True, "metadata": metadata}
+    return {"name": one.name, "type": kind, "nullable": True, "metadata": {}}
 
 
 def _type_document(kind: pa.DataType) -> Any:
@@ -137,14 +131,13 @@ def from_spark_json(document: str | bytes | Mapping[str, Any]) -> pa.Schema:
 def _fields(document: Mapping[str, Any]) -> list[pa.Field]:
     found = []
     for one in document["fields"]:
-        metadata = one.get("metadata") or {}
-        if "__COLLATIONS" in metadata:
+        if "__COLLATIONS" in (one.get("metadata") or {}):
             raise ValueError(f"column {one['name']} has a collation")
         try:
             kind = _type(one["type"])
         except ValueError as error:
             raise ValueError(f"column {one['name']}: {error}") from error
-        found.append(field(one["name"], kind, metadata.get(_COMMENT)))
+        found.append(pa.field(one["name"], kind))
     return found
 
 
