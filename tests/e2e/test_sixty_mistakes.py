@@ -104,7 +104,6 @@ MISTAKES: list[tuple[tuple[str, ...], int, str]] = [
     (("query", DEST, ""), 2, "SQL"),
     (("report", "--state-uri", "lake"), 2, "s3://bucket/prefix/"),
     (("report", "--state-uri", EMPTY), 1, EMPTY),
-    (("history", "--state-uri", EMPTY), 1, EMPTY),
     (("report", "--endpoint-url", "http://127.0.0.1:9"), 2, "--state-uri"),
     (("tables", "plan"), 2, "table"),
     (("tables", "scan", "events"), 2, "glue:"),

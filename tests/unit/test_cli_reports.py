@@ -1,4 +1,4 @@
-"""compactor report and history by a state prefix, and the pages that they leave; S3 is moto's."""
+"""compactor report by a state prefix, and the pages that it leaves; S3 is moto's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor.model import Skipped
 from compactor.runs.partition_receipts import Counts
 from compactor_cli import commands as cli
 from tests.support.deployed import LAKE, Deployed, deployed
@@ -47,11 +46,10 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def leave(stack: Deployed, run_id: str, young: int = 0, **counts: Any) -> dict[str, Any]:
+def leave(stack: Deployed, run_id: str, **counts: Any) -> dict[str, Any]:
     """The report of a run of no deployment."""
     desk = Desk("a/")
-    waiting = {"too_young": Skipped(young, 1)}
-    desk.receipt("a/", counts=Counts(**counts), skipped=waiting)
+    desk.receipt("a/", counts=Counts(**counts))
     document = {**msgspec.to_builtins(desk.report()), "run_id": run_id, "version": 1}
     key = f"_compactor/compacted/runs/{run_id}/report.json"
     stack.s3.put_object(Bucket=LAKE, Key=key, Body=json.dumps(document))
@@ -127,44 +125,3 @@ def test_a_page_that_cannot_be_written_is_one_clear_error(stack, command, tmp_pa
     code, out, err = command("report", "--state-uri", STATE, "--html", str(wrong))
     assert (code, out) == (2, "")
     assert f"--html: '{wrong}' is not accepted; expected a writable file" in err
-
-
-# history
-
-
-def test_history_shows_the_runs_that_left_a_report_the_newest_first(stack, command):
-    leave(stack, "b", objects_in=2_000, objects_out=24, young=3)
-    stack.s3.put_object(Bucket=LAKE, Key="_compactor/compacted/runs/died/items.json", Body="[]")
-    leave(stack, "a", objects_in=10, objects_out=1)
-    code, out, err = command("history", "--state-uri", STATE, "--json")
-    assert (code, err) == (0, "")
-    told = json.loads(out)
-    assert {one["run_id"] for one in told} == {"a", "b"}
-    (first,) = (one for one in told if one["run_id"] == "b")
-    assert (first["objects_before"], first["objects_after"], first["backlog"]) == (2_000, 24, 3)
-    code, out, _ = command("history")
-    assert code == 0
-    assert f"2 runs below {STATE}, newest first" in out
-    assert "2,000" in out
-
-
-def test_history_reads_no_more_reports_than_it_is_asked_for(stack, command):
-    for number in range(4):
-        leave(stack, f"r{number}", objects_in=number + 1)
-    # Written at the same second: the name decides.
-    told = json.loads(command("history", "--runs", "2", "--json")[1])
-    assert len(told) == 2
-
-
-@pytest.mark.parametrize("number", ["0", "-1", "1001", "x", "9" * 5_000])
-def test_a_number_of_runs_that_is_invalid_is_refused(command, capsys, number):
-    with pytest.raises(SystemExit) as ended:
-        command("history", f"--runs={number}")
-    assert ended.value.code == 2
-    assert f"'{number}' is not a number from 1 to 1,000" in capsys.readouterr().err
-
-
-def test_a_prefix_without_runs_is_reported_in_one_line(stack, command):
-    code, out, err = command("history", "--state-uri", f"s3://{LAKE}/elsewhere/")
-    assert (code, out) == (1, "")
-    assert err == f"compactor: there is no report below s3://{LAKE}/elsewhere/\n"

@@ -43,7 +43,6 @@ WORDS = {
     "start": (),
     "status": (),
     "report": (),
-    "history": (),
     **dict.fromkeys((f"tables {one}" for one in ACTIONS), ("delta:s3://lake-bucket/orders/",)),
     **dict.fromkeys(
         (f"table {one}" for one in TABLE_ACTIONS), ("--depth=1", "--reader-table=glue:a.b", *PLACES)

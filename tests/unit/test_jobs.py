@@ -69,7 +69,6 @@ def test_a_name_stands_for_source_destination_and_every_setting(command: str) ->
         ("ls", "logs", "raw/"),
         ("report", "logs"),
         ("report", "logs", "20261121T060102Z-1a2b3c"),
-        ("history", "logs"),
         ("query", "--below", "logs", "logs", "SELECT 1"),
         ("restore", "--all", "logs"),
         ("table", "refresh", "logs"),
@@ -179,5 +178,5 @@ def test_every_command_with_a_destination_takes_a_job(capsys: pytest.CaptureFixt
             main([command, "--help-all"])
         if "stands for the URIs" in " ".join(capsys.readouterr().out.split()):
             taking.add(command)
-    assert taking >= {"plan", "run", "verify", "ls", "report", "history", "clean-up", "query"}
+    assert taking >= {"plan", "run", "verify", "ls", "report", "clean-up", "query"}
     assert "scan" not in taking

@@ -22,7 +22,6 @@ and for a deployed stack, with ../deployed/:
     start      starts a run of the deployed state machine       start
     status     the state of a run, and its failures             status
     report     the report of a run, deployed or not             report
-    history    the runs that left a report                      history, ../past_runs.py
 
 Only the module of the requested command is imported, to keep ``--help`` fast.
 """
@@ -205,14 +204,6 @@ COMMANDS: Mapping[str, Command] = {
       --reader-table glue:lake.logs        make late and new objects visible
   compactor table expire s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d \\
       --reader-table glue:lake.logs --yes  delete lists that no partition uses
-""",
-    ),
-    "history": Command(
-        "compactor_cli.commands.history",
-        "list the runs into a destination, or of a deployed stack",
-        """\
-  compactor history                          of the stack s3-compactor, the newest first
-  compactor history s3://my-lake/compacted/ --runs 7
 """,
     ),
     "clean-up": Command(

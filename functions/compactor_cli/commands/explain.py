@@ -17,7 +17,7 @@ from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import require_state, state_from
 from compactor_cli.console import print_line
-from compactor_cli.past_runs import newest_reports
+from compactor_cli.deployed.reports import newest_reports
 
 # Enough for the runs of several sources into one destination.
 _REPORTS = 20

@@ -12,7 +12,6 @@ from compactor.model import is_run_id
 from compactor.ports import ObjectStore
 from compactor.report.page import render
 from compactor.report.reasons import grouped
-from compactor.settings.uris import S3Uri
 from compactor.sizes import plural
 from compactor_cli.commands import options
 from compactor_cli.commands.deployment import Deployment, add_deployment, add_run, find_deployment
@@ -22,9 +21,14 @@ from compactor_cli.commit_logs import state_from
 from compactor_cli.console import counted, print_line, print_note, progress
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
-from compactor_cli.deployed.reports import StoredReport, last_report, report_below, report_of
+from compactor_cli.deployed.reports import (
+    StoredReport,
+    last_report,
+    newest_reports,
+    report_below,
+    report_of,
+)
 from compactor_cli.pages import keep_page, open_page
-from compactor_cli.past_runs import newest_reports
 from compactor_cli.run_metrics import add_metrics_file, metrics_text, write_metrics
 from compactor_cli.summary import print_summary
 
@@ -36,7 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_places(parser, options.DESTINATION, optional=True)
     add_run(parser)
     add_deployment(parser)
-    add_state(parser)
+    parser.add_argument(
+        "--state-uri",
+        dest=options.STATE,
+        metavar="URI",
+        help="look below this state prefix; for runs with their own s3_state_uri",
+    )
+    parser.add_argument(
+        "--endpoint-url", metavar="URL", help="S3-compatible endpoint, with DEST or --state-uri"
+    )
     parser.add_argument("--html", type=Path, metavar="FILE", help="also save it as an HTML page")
     add_metrics_file(parser)
     parser.add_argument("--open", action="store_true", help="show the page in the browser")
@@ -51,7 +63,12 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.run_id is None and not (args.s3_destination_uri or "s3://").startswith("s3://"):
         args.s3_destination_uri, args.run_id = None, args.s3_destination_uri
-    report = _below(args) if is_below(args) else _deployed(args)
+    if args.s3_destination_uri or args.s3_state_uri:
+        report = _below(args)
+    elif args.endpoint_url is None:
+        report = _deployed(args)
+    else:
+        raise InvalidInput("--endpoint-url", args.endpoint_url, "DEST or --state-uri with it")
     if args.html is not None or args.open:
         file = keep_page(render(report.document), "report.html", args.html)
         if args.open:
@@ -77,45 +94,9 @@ def _metrics(report: StoredReport) -> str:
     )
 
 
-def add_state(parser: argparse.ArgumentParser) -> None:
-    """Add ``--state-uri`` and ``--endpoint-url``, for runs without a deployed stack."""
-    parser.add_argument(
-        "--state-uri",
-        dest=options.STATE,
-        metavar="URI",
-        help="look below this state prefix; for runs with their own s3_state_uri",
-    )
-    parser.add_argument(
-        "--endpoint-url", metavar="URL", help="S3-compatible endpoint, with DEST or --state-uri"
-    )
-
-
-def is_below(args: argparse.Namespace) -> bool:
-    """Return whether reports are read below DEST or a state prefix, without a deployed stack.
-
-    Raises:
-        InvalidInput: an endpoint is given for a deployed stack.
-    """
-    if args.s3_destination_uri or args.s3_state_uri:
-        return True
-    if args.endpoint_url is not None:
-        raise InvalidInput("--endpoint-url", args.endpoint_url, "DEST or --state-uri with it")
-    return False
-
-
-def state_and_store(args: argparse.Namespace) -> tuple[S3Uri, ObjectStore]:
-    """Return the state prefix of DEST or ``--state-uri``, and its store.
-
-    Raises:
-        InvalidInput: a URI is invalid.
-        TransientStoreError: the endpoint does not answer.
-    """
-    state = state_from(args)
-    return state, open_store(args.endpoint_url, state.bucket)
-
-
 def _below(args: argparse.Namespace) -> StoredReport:
-    state, store = state_and_store(args)
+    state = state_from(args)
+    store = open_store(args.endpoint_url, state.bucket)
     with progress("fetching the report"):
         if args.run_id is not None:
             if not is_run_id(args.run_id):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from compactor import layout
 from compactor.decoding import require_version
+from compactor.discovery.parallel import Parallel
 from compactor.errors import InvalidInput, ObjectMissing
+from compactor.model import is_run_id
 from compactor.ports import ObjectStore
 from compactor.report.report import REPORT_VERSION
 from compactor.settings.settings import Settings
@@ -19,6 +21,7 @@ from compactor_cli.summary import Summary
 
 # Runs without a report failed before their first partition; at most this many are skipped.
 _LOOKED_AT = 20
+_READERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,41 @@ def last_report(
             return found, without
         without.append(execution)
     return None, without
+
+
+def newest_reports(state: S3Uri, store: ObjectStore, most: int) -> list[StoredReport]:
+    """Return the reports that were written last, newest first.
+
+    Args:
+        state: the prefix below which runs leave their state.
+        store: where it is.
+        most: maximum number; only these are read.
+
+    Raises:
+        InvalidInput: the bucket cannot be read.
+        IntegrityError: a report has an unknown version.
+    """
+
+    def written_at(run_id: str) -> tuple[float, str] | None:
+        head = store.head(state.bucket, f"{state.prefix}{layout.RUNS}{run_id}/report.json")
+        return (head.last_modified, run_id) if head else None
+
+    def read(run_id: str) -> StoredReport | None:
+        return report_below(state.uri, run_id, store)
+
+    with Parallel(_READERS) as parallel:
+        written = [one for one in parallel.in_order(written_at, _run_ids(state, store)) if one]
+        newest = [run_id for _, run_id in sorted(written, reverse=True)[:most]]
+        found = parallel.in_order(read, newest)
+        # A report may have expired since it was listed.
+        return [one for one in found if one is not None]
+
+
+def _run_ids(state: S3Uri, store: ObjectStore) -> Iterator[str]:
+    prefix = f"{state.prefix}{layout.RUNS}"
+    for page in store.list_level(state.bucket, prefix):
+        names = (one.removeprefix(prefix).rstrip("/") for one in page.prefixes)
+        yield from filter(is_run_id, names)
 
 
 def _read(bucket: str, key: str, seconds: float | None, store: ObjectStore) -> StoredReport | None:
