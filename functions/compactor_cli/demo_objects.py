@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -12,7 +11,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from compactor.discovery.speed import LINES, SPEEDS
 from compactor.errors import InvalidInput
 from compactor.model import SourceObject
 from compactor.scanning.choosing import Layout, choose
@@ -29,11 +27,6 @@ _DAYS, _RECORDS = 3, 25
 # With these days, all objects have settled.
 _DAYS_AGO = 8
 _DAY_SECONDS = 86_400
-# One partition gets a fifth of all objects; each of the others a 15th.
-_BUSY = "busy"
-_BUSY_SHARE = 5
-# A limit between the seconds of the busy partition and those of the others.
-_LIMIT_SHARE, _MEAN_BYTES = 0.6, 7_500
 # The embedded S3 holds everything in memory.
 _MOST_BYTES = 2 * 1024**3
 
@@ -47,13 +40,8 @@ class Seed:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
-def generated(count: int, *, oversized: bool = False) -> Seed:
+def generated(count: int) -> Seed:
     """Return generated objects of three days, each kind below its own prefix.
-
-    Args:
-        count: total number of objects.
-        oversized: put a fifth of them into one partition, which exceeds the time limit of a worker
-            and so goes to Spark.
 
     Raises:
         InvalidInput: the number of objects is out of range.
@@ -61,23 +49,14 @@ def generated(count: int, *, oversized: bool = False) -> Seed:
     if count < 1:
         raise InvalidInput("--objects", count, "a number from 1 on")
     start = datetime.now(UTC).date() - timedelta(days=_DAYS_AGO)
-    busy = count // _BUSY_SHARE if oversized else 0
-    fields: dict[str, Any] = {
+    fields = {
         "s3_source_uri": SOURCE_URI + "*/",
         "date_format": "%Y/%m/%d",
         "start": start.isoformat(),
     }
-    if busy:
-        seconds = SPEEDS[LINES].seconds(busy, busy * _MEAN_BYTES)
-        fields["lambda_max_seconds"] = _LIMIT_SHARE * seconds
-    mixed = generate(count - busy, _RECORDS, kinds=KINDS, start=start, days=_DAYS)
-    of_one_day = generate(busy, _RECORDS, kinds=("json",), start=start, days=1)
-    objects = itertools.chain(
-        ((one.key, one) for one in mixed),
-        ((one.key.replace("json/", f"{_BUSY}/", 1), one) for one in of_one_day),
-    )
     seeds = (
-        SeedObject(SOURCE_PREFIX + key, one.content, one.last_modified) for key, one in objects
+        SeedObject(SOURCE_PREFIX + one.key, one.content, one.last_modified)
+        for one in generate(count, _RECORDS, kinds=KINDS, start=start, days=_DAYS)
     )
     return Seed(seeds, count, fields)
 

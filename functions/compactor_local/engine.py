@@ -120,7 +120,6 @@ def run_workflow(
         The end of the execution; a failed execution is a result, not an exception.
 
     Raises:
-        UnsupportedDefinition: the interpreter would not do as AWS does.
         ExtraMissing: the extra ``local`` is not installed.
         EngineError: the engine did not start, or exited.
     """
@@ -140,13 +139,12 @@ def _order(
     """Return the message to the engine process that describes one run.
 
     Raises:
-        UnsupportedDefinition: the interpreter would not do as AWS does.
-        EngineError: an argument is invalid, or the definition cannot be read.
+        EngineError: an argument is invalid, or the definition has an unknown substitution.
     """
     if workers < 1:
         raise EngineError(f"workers: {workers} is not accepted; expected 1 or more")
     return {
-        "definition": load_definition(options.definition, options.bridges.keys()),
+        "definition": load_definition(options.definition),
         "execution_input": json.dumps(execution_input),
         "run_name": run_name,
         "workers": workers,

@@ -15,24 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.machine.spark_submit import SparkMissing, find_spark
 from tests.support.progress_lines import without_progress
 
 pytestmark = pytest.mark.timeout(1_800)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-# Java is not found there, so neither is Spark.
-WITHOUT_SPARK = {**ENVIRONMENT, "JAVA_HOME": os.devnull}
-
-
-@pytest.fixture
-def spark():
-    """Skips a test where Spark cannot run."""
-    try:
-        return find_spark()
-    except SparkMissing as error:
-        pytest.skip(str(error))
-
-
 # On a machine with much else to do; a tenth of it on a quiet one.
 LONGEST_SECONDS = 600
 
@@ -71,7 +57,7 @@ def table(out: str) -> dict[str, list[str]]:
 
 def test_the_demo_on_generated_logs_shows_the_table_and_what_was_verified(tmp_path):
     directory = str(tmp_path / "new")
-    process = demo("--objects", "210", "--report-dir", directory, env=WITHOUT_SPARK)
+    process = demo("--objects", "210", "--report-dir", directory)
     out, err = process.communicate(timeout=LONGEST_SECONDS)
     assert (process.returncode, without_progress(err)) == (0, "")
     rows = table(out)
@@ -81,25 +67,6 @@ def test_the_demo_on_generated_logs_shows_the_table_and_what_was_verified(tmp_pa
     assert rows["Records"][0] == rows["Records"][1]
     assert f": {rows['Records'][0]} records of 210 sources are in exactly one of" in out
     assert f"report: {tmp_path / 'new' / 'report.html'}" in out
-    assert out.splitlines()[-1].startswith("without a Spark step: no ")
-    assert "by Spark" not in out
-
-
-@pytest.mark.slow
-def test_the_demo_shows_one_oversized_partition_done_by_spark(spark, tmp_path):
-    process = demo("--objects", "210", "--report-dir", str(tmp_path))
-    out, err = process.communicate(timeout=LONGEST_SECONDS)
-    assert (process.returncode, without_progress(err)) == (0, "")
-    rows = table(out)
-    assert rows["Partitions"][0] == "13"
-    assert rows["Objects"][0] == "210"
-    (line,) = [line for line in out.splitlines() if line.startswith("by Spark: ")]
-    assert line.startswith("by Spark: busy/")
-    assert f": {rows['Records'][0]} records of 210 sources are in exactly one of" in out
-    assert "left alone" not in out
-    assert "without a Spark step" not in out
-    (path,) = json.loads((tmp_path / "report.json").read_text())["spark"]
-    assert line == f"by Spark: {path}"
 
 
 def test_a_directory_without_a_readable_log_is_not_called_verified(tmp_path):
@@ -158,13 +125,5 @@ looks_at_proc = pytest.mark.skipif(
 @looks_at_proc
 def test_an_interrupt_ends_the_demo_and_everything_it_started(tmp_path):
     mark = uuid.uuid4().hex
-    process = demo("--report-dir", str(tmp_path), env={**WITHOUT_SPARK, "MARK": mark})
-    interrupt(process, mark, once_there="engine_process")
-
-
-@pytest.mark.slow
-@looks_at_proc
-def test_an_interrupt_ends_the_demos_spark_job_too(spark, tmp_path):
-    mark = uuid.uuid4().hex
     process = demo("--report-dir", str(tmp_path), env={**ENVIRONMENT, "MARK": mark})
-    interrupt(process, mark, once_there="pyspark.daemon")
+    interrupt(process, mark, once_there="engine_process")

@@ -27,7 +27,6 @@ class Definition:
         substitutions: its functions.
         values: what else is filled in.
         handlers: that run here for its functions.
-        bridges: its services that have a stand-in here.
     """
 
     path: Path
@@ -36,7 +35,6 @@ class Definition:
     substitutions: Mapping[str, str]
     values: Mapping[str, str]
     handlers: Mapping[str, str]
-    bridges: Mapping[str, str]
 
     @property
     def text(self) -> str:
@@ -74,7 +72,6 @@ COMPACTION = Definition(
     substitutions=model.SUBSTITUTIONS,
     values=model.VALUES,
     handlers=model.HANDLERS,
-    bridges=model.BRIDGES,
 )
 TABLES = Definition(
     path=tables_model.TABLES_DEFINITION,
@@ -83,7 +80,6 @@ TABLES = Definition(
     substitutions=tables_model.TABLES_SUBSTITUTIONS,
     values=tables_model.TABLES_VALUES,
     handlers=tables_model.TABLES_HANDLERS,
-    bridges=tables_model.TABLES_BRIDGES,
 )
 
 

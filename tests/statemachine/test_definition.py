@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import copy
-import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import botocore.session
@@ -11,13 +8,7 @@ import pytest
 from statelint.linter import Linter  # type: ignore[import-untyped]  # it has no annotations
 
 from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
-from compactor_local.definition import (
-    UnsupportedDefinition,
-    each_state,
-    find_unsupported,
-    load_definition,
-)
-from compactor_local.model import BRIDGES, EngineError
+from compactor_local.definition import each_state
 from tests.statemachine import asl_checks
 from tests.statemachine.definitions import COMPACTION, TABLES, Definition, Machine, state
 
@@ -286,85 +277,3 @@ def test_logs_of_spark_go_to_the_state_alone(definition: Definition) -> None:
         # Step Functions capitalizes the names of the API.
         member = shape.members[name[0].lower() + name[1:]]
         assert {one[0].lower() + one[1:] for one in given} <= set(member.members)
-
-
-def test_a_service_without_a_stand_in_is_refused(machine: Machine) -> None:
-    assert list(find_unsupported(machine, ())) == [
-        f"state {name}: Resource {task['Resource']} has neither support nor a bridge"
-        for name, task in each_state(machine)
-        if task.get("Resource") in BRIDGES
-    ]
-
-
-def _nested(machine: Machine) -> None:
-    state(machine, "Report")["Resource"] = "arn:aws:states:::states:startExecution.sync:2"
-
-
-def _change_map(**fields: Any) -> Callable[[Machine], None]:
-    def change(machine: Machine) -> None:
-        state(machine, "CompactPartitions").update(copy.deepcopy(fields))
-
-    return change
-
-
-def _change_reader(**fields: Any) -> Callable[[Machine], None]:
-    def change(machine: Machine) -> None:
-        state(machine, "CompactPartitions")["ItemReader"].update(copy.deepcopy(fields))
-
-    return change
-
-
-def _writer_config(machine: Machine) -> None:
-    state(machine, "CompactPartitions")["ResultWriter"]["WriterConfig"] = {"Transformation": "NONE"}
-
-
-def _express(machine: Machine) -> None:
-    config = state(machine, "CompactPartitions")["ItemProcessor"]["ProcessorConfig"]
-    config["ExecutionType"] = "EXPRESS"
-
-
-@pytest.mark.parametrize(
-    ("breakage", "words"),
-    [
-        (_express, "EXPRESS"),
-        (_nested, "states:startExecution.sync:2"),
-        (_writer_config, "WriterConfig"),
-        (_change_map(ItemBatcher={"MaxItemsPerBatch": 5}), "ItemBatcher MaxItemsPerBatch "),
-        (_change_map(ItemBatcher={"MaxInputBytesPerBatch": 5}), "needs a MaxItemsPerBatchPath"),
-        (_change_map(ItemBatcher={"BatchInput": {"a.$": "$.b.c"}}), "fields of the input"),
-        (_change_map(ItemSelector={"a.$": "$.b"}), "together with ItemBatcher"),
-        (_change_map(ToleratedFailurePercentage=5.0), "ToleratedFailurePercentage"),
-        (_change_map(ToleratedFailureCount=3), "ToleratedFailureCount"),
-        (_change_map(Assign={"a": 1}), "Assign"),
-        (_change_map(QueryLanguage="JSONata"), "JSONata"),
-        (_change_map(InputPath="$.settings"), "InputPath"),
-        (_change_reader(ReaderConfig={"InputType": "JSONL"}), "JSONL"),
-        (_change_reader(ReaderConfig={"InputType": "MANIFEST"}), "MANIFEST"),
-        (_change_reader(Resource="arn:aws:states:::s3:listObjectsV2"), "listObjectsV2"),
-        (lambda machine: machine.update(QueryLanguage="JSONata"), "JSONata"),
-    ],
-)
-def test_what_the_interpreter_would_get_wrong_is_refused(
-    machine: Machine, tmp_path: Path, breakage: Callable[[Machine], None], words: str
-) -> None:
-    breakage(machine)
-    path = tmp_path / "broken.asl.json"
-    path.write_text(json.dumps(machine), encoding="utf-8")
-
-    with pytest.raises(UnsupportedDefinition, match=words):
-        load_definition(path, BRIDGES)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("{", "is not JSON"), ('{"Comment": "${SparkArn}"}', "SparkArn"), (None, "cannot read")],
-)
-def test_a_definition_that_cannot_be_read_says_so(
-    tmp_path: Path, text: str | None, words: str
-) -> None:
-    path = tmp_path / "odd.asl.json"
-    if text is not None:
-        path.write_text(text, encoding="utf-8")
-
-    with pytest.raises(EngineError, match=words):
-        load_definition(path)

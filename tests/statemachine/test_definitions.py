@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from statelint.linter import Linter  # type: ignore[import-untyped]  # it has no annotations
 
-from compactor_local.definition import each_state, find_unsupported, load_definition
+from compactor_local.definition import each_state, load_definition
 from tests.statemachine.definitions import COMPACTION, TABLES, Definition
 
 _BOTH = {"compaction": COMPACTION, "tables": TABLES}
@@ -45,7 +45,7 @@ def test_every_substitution_is_known_and_no_other(definition: Definition) -> Non
 
 
 def test_every_substitution_is_filled_in_before_a_local_run(definition: Definition) -> None:
-    text = load_definition(definition.path, definition.bridges)
+    text = load_definition(definition.path)
 
     assert "${" not in text
     functions = {
@@ -61,7 +61,3 @@ def test_no_arn_of_a_definition_names_a_partition(definition: Definition) -> Non
 
     assert "arn:aws" not in text
     assert text.count("arn:${AwsPartition}:") == text.count("arn:")
-
-
-def test_the_local_engine_finds_nothing_it_cannot_run(definition: Definition) -> None:
-    assert list(find_unsupported(definition.machine(), definition.bridges)) == []

@@ -18,7 +18,6 @@ from compactor_cli import console
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.table import ACTIONS as TABLE_ACTIONS
 from compactor_cli.commands.tables import ACTIONS as TABLES_ACTIONS
-from compactor_local.definition import UnsupportedDefinition
 from compactor_local.model import EngineError
 
 
@@ -46,7 +45,6 @@ def command(monkeypatch):
         (IntegrityError("two\nlines"), 1, "IntegrityError: two lines"),
         (TransientStoreError("slow down"), 1, "TransientStoreError: slow down"),
         (EngineError("no interpreter"), 1, "EngineError: no interpreter"),
-        (UnsupportedDefinition(["JSONata"]), 1, "UnsupportedDefinition: "),
         (EndpointConnectionError(endpoint_url="http://x"), 1, "EndpointConnectionError: "),
         (PermissionError("not yours"), 1, "PermissionError: not yours"),
         (Failure("PartitionsFailed: a/"), 1, "PartitionsFailed: a/"),

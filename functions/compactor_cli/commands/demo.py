@@ -29,7 +29,6 @@ from compactor_cli.demo_objects import (
 )
 from compactor_cli.demo_run import execute
 from compactor_cli.machine.extras import require
-from compactor_cli.machine.spark_submit import SparkMissing, find_spark
 from compactor_cli.one_run import EndedRun, fetch_report
 from compactor_cli.pages import require_directory
 from compactor_cli.summary import print_summary
@@ -91,12 +90,7 @@ def run(args: argparse.Namespace) -> int:
     if args.ingest:
         return _ingest(args)
     require_directory("--report-dir", args.report_dir)
-    missing = ""
-    if args.source is None:
-        missing = _missing_for_spark()
-        seed = generated(args.objects, oversized=not missing)
-    else:
-        seed = from_directory(args.source)
+    seed = generated(args.objects) if args.source is None else from_directory(args.source)
     given = {**seed.fields, "s3_destination_uri": DESTINATION_URI}
     settings = Settings.from_input(given)
     with _served(args.port) as server, in_environment(server.environment):
@@ -109,8 +103,6 @@ def run(args: argparse.Namespace) -> int:
         pages = fetch_report(execution, settings, store, args.report_dir)
         verified = check(settings, store, sources=False, deep=True)
         _show(execution, verified, seed.count, pages, as_json=args.json)
-        if missing and not args.json:
-            print_line(f"without a Spark step: {missing}")
         if args.keep:
             _keep(server)
     execution.check()
@@ -161,15 +153,6 @@ def _check_port(port: int) -> None:
         except OSError as error:
             free = f"a port that is free and may be used ({error.strerror})"
             raise InvalidInput("--port", port, free) from None
-
-
-def _missing_for_spark() -> str:
-    """Return why Spark cannot run on this machine; empty if it can."""
-    try:
-        find_spark()
-    except SparkMissing as error:
-        return error.what
-    return ""
 
 
 def _sow(server: EmbeddedS3, seed: Seed) -> None:
