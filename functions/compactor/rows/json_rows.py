@@ -41,12 +41,13 @@ _FEW = 64
 # Some room for pyarrow, which refuses a block that is as long as its limit.
 _MORE_BYTES = 64
 _MOST_CONTAINERS = 1_000_000
-# In texts in which each digit and point is a 0: fractions that a double may not hold.
+# In texts in which each digit and point is a 0: what the numbers have that a double may not hold.
 _DIGITS = bytes.maketrans(b".123456789E", b"0000000000e")
-_SIXTEEN_DIGITS, _SMALL = b"0" * 16, b"0e-000"
-_SMALL_FRACTION = re.compile(rb"[:,\[ \t\r\n]-?0+e-000")
-# Matches in strings, too, which only costs time.
-_FRACTIONS = re.compile(rb"[:,\[ \t\r\n](-?[0-9]+(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))")
+_LONG_OR_SMALL = (b"0" * 16, b"0e-000")
+# The start of a number before these; may be in a string, too, which only costs time.
+_START = re.compile(rb"[:,\[ \t\r\n](-?0{0,15}(?:e[-+]?)?)\Z")
+_LONGEST_START = 19
+_FRACTION = re.compile(rb"-?[0-9]+(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)")
 
 
 class _Object(msgspec.Struct, gc=False):
@@ -202,11 +203,15 @@ def _has_only_doubles(data: bytes) -> bool:
     A double holds every fraction of up to 15 digits, unless it is extremely small.
     """
     digits = data.translate(_DIGITS)
-    is_long = _SIXTEEN_DIGITS in digits
-    if not is_long and (_SMALL not in digits or _SMALL_FRACTION.search(digits) is None):
-        return True
-    numbers = map(bytes.decode, _FRACTIONS.findall(data))
-    return all(is_equal(text, float(text)) for text in numbers)
+    for part in _LONG_OR_SMALL:
+        at = digits.find(part)
+        while at >= 0:
+            start = _START.search(digits, max(0, at - _LONGEST_START), at)
+            number = start and _FRACTION.match(data, start.start(1))
+            if number and not is_equal(number[0].decode(), float(number[0])):
+                return False
+            at = digits.find(part, at + len(part))
+    return True
 
 
 def _require_few(record: bytes) -> None:
