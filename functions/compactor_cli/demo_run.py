@@ -16,7 +16,6 @@ from compactor.settings.settings import Settings
 from compactor_cli.console import progress
 from compactor_cli.machine.spark_jars import packages_environment
 from compactor_cli.one_run import EndedRun, RunEnd
-from compactor_cli.summary import Summary
 from compactor_cli.whole import Machine, cleaning_text, compacting_text
 from compactor_local.engine import run_workflow
 from compactor_local.model import EngineOptions, WorkflowProgress
@@ -61,5 +60,5 @@ def execute(
     bucket, key = layout.run_key(settings, run_id, "report.json")
     with suppress(ObjectMissing):
         report = json.loads(store.get(bucket, key))
-        return EndedRun(run_id, end, Summary.of(report, end.seconds, f"s3://{bucket}/{key}"))
-    return EndedRun(run_id, end, None)
+        return EndedRun(run_id, end, report, f"s3://{bucket}/{key}")
+    return EndedRun(run_id, end)

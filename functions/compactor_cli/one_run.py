@@ -24,7 +24,7 @@ from compactor.settings.settings import Settings
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_TIME_RAN_OUT, EXIT_USAGE, Failure
 from compactor_cli.pages import leave_report
 from compactor_cli.runs import message_of
-from compactor_cli.summary import Summary
+from compactor_cli.summary import totals_of
 from compactor_cli.whole import Machine, run_here
 
 _SUCCEEDED, _MORE = "SUCCEEDED", "MORE"
@@ -42,21 +42,27 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """The end of one run. Without a report, ``summary`` and ``document`` are None."""
+    """The end of one run.
+
+    Attributes:
+        report: content of its report.json; None if it left none.
+        report_uri: URI of that.
+    """
 
     run_id: str
     result: RunEnd
-    summary: Summary | None
-    document: Mapping[str, Any] | None = None
+    report: Mapping[str, Any] | None = None
+    report_uri: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
+        report, seconds = self.report, self.result.seconds
         return {
             "run_id": self.run_id,
             "status": self.result.status,
             "error": self.result.error,
             "cause": self.result.cause,
-            "summary": self.summary.to_dict() if self.summary else None,
+            "summary": totals_of(report, seconds, self.report_uri) if report else None,
         }
 
     @property
@@ -91,18 +97,17 @@ def execute_here(settings: Settings, machine: Machine) -> EndedRun:
     except CompactorError as error:
         seconds = time.monotonic() - began
         end = RunEnd("FAILED", type(error).__name__, str(error), seconds)
-        return EndedRun(run_id, end, None)
+        return EndedRun(run_id, end)
     if done.report is None:
         end = RunEnd(_MORE, TimeRanOut.__name__, done.stands, done.seconds)
-        return EndedRun(run_id, end, None)
+        return EndedRun(run_id, end)
     bucket, key = layout.run_key(settings, run_id, "report.json")
     document = msgspec.to_builtins(done.report)
-    summary = Summary.of(document, done.seconds, f"s3://{bucket}/{key}")
     if done.report.status == "failed":
         end = RunEnd("FAILED", PartitionsFailed.__name__, done.report.cause, done.seconds)
     else:
         end = RunEnd(_SUCCEEDED, None, None, done.seconds)
-    return EndedRun(run_id, end, summary, document)
+    return EndedRun(run_id, end, document, f"s3://{bucket}/{key}")
 
 
 def fetch_report(
@@ -116,7 +121,7 @@ def fetch_report(
         store: where the report is.
         directory: where to; None for no copy.
     """
-    if directory is None or execution.summary is None:
+    if directory is None or execution.report is None:
         return []
     document = json.loads(store.get(*layout.run_key(settings, execution.run_id, "report.json")))
     return leave_report(document, directory)

@@ -140,7 +140,7 @@ def test_a_run_here_does_the_same(sink: Sink) -> None:
     assert done.report.status == "succeeded", done.report.cause
     assert done.report.table is not None
     assert done.report.table.outputs == 1
-    assert "table: 1 outputs, 6 rows in sql:" in str(done.report)
+    assert "table: 1 output, 6 rows in sql:" in str(done.report)
     sink.must_have_all()
 
 

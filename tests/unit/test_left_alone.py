@@ -26,7 +26,7 @@ from compactor.report.reasons import left_for_content
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor_cli.commands.report import show_report
 from compactor_cli.deployed.reports import StoredReport
-from compactor_cli.summary import Summary, print_summary
+from compactor_cli.summary import print_summary
 from tests.support.desk import Desk
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_store import MemoryStore
@@ -272,7 +272,7 @@ def test_a_report_adds_up_what_was_left_alone_and_shows_it(
     texts = desk.page.text
     for text in (document["headline"], "a/k<b>", told.detail, "format"):
         assert text in texts
-    print_summary(Summary.of(document, 1.0, ""))
+    print_summary(document, 1.0)
     out = capsys.readouterr().out
     assert f"Run {document['run_id']}: succeeded, {line}\n" in out
     assert "left alone: 4 sources, unknown_format, such as" in out

@@ -141,7 +141,7 @@ def test_a_run_that_fails_in_its_partitions_for_a_right_names_all_that_are_missi
     cause = "2026/01/02/: InvalidInput not allowed: create upload s3://lake/compacted/x: 403"
     end = RunEnd("FAILED", "PartitionsFailed", cause, 1.0)
     monkeypatch.setattr(run, "open_store", lambda *_: world.store)
-    monkeypatch.setattr(run, "execute_here", lambda *_: EndedRun("run-1", end, None))
+    monkeypatch.setattr(run, "execute_here", lambda *_: EndedRun("run-1", end))
     assert main(["run", SOURCE, DESTINATION]) == 1
     assert capsys.readouterr().err == (
         f"compactor: PartitionsFailed: {cause}; 2 permissions are missing:"

@@ -2,6 +2,7 @@
 
 report          the figures of a run, as one document
 reasons         for each reason to leave an object alone, and each error: a sentence and what to do
+text            the document as text; rendering: tables for terminals and notebooks
 page            the document as an HTML page; charts: its two charts
 cost            what the run cost, from its own counts
 run_history     the last runs, for the trend

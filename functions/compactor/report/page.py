@@ -12,23 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
-from compactor.cleaning.clean_up_report import CleanUpReport
 from compactor.escaping import visible
-from compactor.log.resting import Resting
 from compactor.money import dollar_text
-from compactor.readers.outcome import Outcomes
 from compactor.report.charts import histogram, trend
 from compactor.report.reasons import (
     OVERSIZED,
     backlog,
-    dead_letter_line,
     partition_count,
     why_failed,
     why_left,
 )
-from compactor.sinks.table_receipts import TableReceipt
+from compactor.report.text import notes
 from compactor.sizes import human_bytes, human_seconds, plural
 
 #: Number of failures that are always visible; the others are collapsed.
@@ -100,7 +94,7 @@ def render(report: Mapping[str, Any]) -> str:
         sizes=histogram(report["sizes"]["before"], report["sizes"]["after"]),
         trend=trend(runs),
         left_alone=left_alone(report),
-        notes=_notes(report),
+        notes=notes(report),
         cost=report["cost"],
         verify=verify_command(report["settings"]),
     )
@@ -230,54 +224,6 @@ def _figures(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         if count:
             figures.append((name, f"{count:,}"))
     return figures
-
-
-def _notes(report: Mapping[str, Any]) -> list[str]:
-    """Return the warnings, and a line for everything that followed compaction."""
-    overwritten = report["overwritten"]
-    notes = list(report["warnings"])
-    if overwritten["objects"]:
-        such = ", ".join(overwritten["examples"])
-        notes.append(
-            f"{plural(overwritten['objects'], 'object')} came with new content at a key that was"
-            f" compacted before, such as {such}: both contents are in outputs"
-        )
-    if report["totals"]["dead_letters"]:
-        notes.append(dead_letter_line(report["totals"]["dead_letters"], report["dead_letters"]))
-    if report["spark"]:
-        notes.append(f"by Spark: {plural(len(report['spark']), 'partition')}")
-    if report["resting"]["partitions"]:
-        notes.append(msgspec.convert(report["resting"], Resting).line)
-    return notes + _later_notes(report)
-
-
-def _later_notes(report: Mapping[str, Any]) -> list[str]:
-    """Return lines about what followed the partitions: the table, its readers, clean-up."""
-    notes = []
-    if report["table"] is not None:
-        notes.append(msgspec.convert(report["table"], TableReceipt).line)
-    if report["readers"] is not None:
-        notes.append(msgspec.convert(report["readers"], Outcomes).line)
-    if report["clean_up"] is not None:
-        notes += _clean_up_notes(msgspec.convert(report["clean_up"], CleanUpReport))
-    return notes
-
-
-def _clean_up_notes(clean_up: CleanUpReport) -> list[str]:
-    deleted = plural(clean_up.deleted, "source")
-    commits = plural(clean_up.commits, "commit")
-    size = human_bytes(clean_up.deleted_bytes)
-    lines = [f"clean-up: {deleted} of {commits} deleted, {size}"]
-    for count, what in (
-        (clean_up.changed, "keys hold another object now, and are left alone"),
-        (clean_up.markers, "deletes left a noncurrent version, which is still paid for"),
-        (clean_up.uploads_aborted, "unfinished uploads aborted"),
-    ):
-        if count:
-            lines.append(f"clean-up: {count:,} {what}")
-    lines += [f"clean-up: {line}" for line in clean_up.warnings]
-    lines += [f"clean-up: {one.key} was not deleted: {one.reason}" for one in clean_up.refusals]
-    return lines
 
 
 def _nothing(report: Mapping[str, Any]) -> str:

@@ -351,14 +351,14 @@ def grouped(failures: Iterable[tuple[str, str]]) -> list[str]:
     """
     paths: dict[str, list[str]] = {}
     for path, cause in failures:
-        paths.setdefault(cause, []).append(path or "(root)")
+        paths.setdefault(cause, []).append(path)
     return [f"{first_of(same)}: {cause}" for cause, same in paths.items()]
 
 
 def first_of(paths: Sequence[str]) -> str:
     """Return the first path and the number of the others."""
     more = len(paths) - 1
-    return paths[0] + (f" and {plural(more, 'more partition')}" if more else "")
+    return (paths[0] or "(root)") + (f" and {plural(more, 'more partition')}" if more else "")
 
 
 def dead_letter_line(records: int, places: Sequence[str]) -> str:

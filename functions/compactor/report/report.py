@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
@@ -26,13 +26,7 @@ from compactor.model import Skipped, SkipReason
 from compactor.ports import Deadline, ObjectStore
 from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost, SparkHours, cost_of_run, spark_hours
-from compactor.report.reasons import (
-    dead_letter_line,
-    grouped,
-    hint_of,
-    left_for_content,
-    nothing_to_do,
-)
+from compactor.report.reasons import grouped, left_for_content, nothing_to_do
 from compactor.report.receipt_totals import Gathered, add_counts
 from compactor.report.rendering import Shown
 from compactor.report.report_progress import SoFar, Time, read_so_far, write_so_far
@@ -45,10 +39,10 @@ from compactor.report.run_records import (
     with_ending,
     work_items,
 )
+from compactor.report.text import shown
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from compactor.sinks.table_receipts import TableReceipt, read_receipt
-from compactor.sizes import human_bytes
 
 REPORT_VERSION = 1
 # Each thread waits for one receipt; 64 concurrent reads keep a processor busy.
@@ -151,11 +145,15 @@ class RunReport:
 
     def __str__(self) -> str:
         """Return a table with the numbers before and after."""
-        return _shown(self).as_text()
+        return self._shown().as_text()
 
     def _repr_html_(self) -> str:
         """Return the same table for notebooks."""
-        return _shown(self).as_html()
+        return self._shown().as_html()
+
+    def _shown(self) -> Shown:
+        table = shown(self.to_dict(), self.wall_seconds)
+        return replace(table, lines=[*filter(None, [self.cause]), *table.lines])
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,50 +354,6 @@ def _table(settings: Settings, run: RunIdentity, store: ObjectStore) -> TableRec
         found.error, _, cause = (run.table_failure or "NotPublished").partition(": ")
         found.cause = cause or "the run ended before anything came into the table"
     return found
-
-
-def _shown(result: RunReport) -> Shown:
-    """Return a run's numbers before and after, and lines about what it left or failed at."""
-    totals = result.totals
-    ratio = totals.objects_in / totals.objects_out if totals.objects_out else 0.0
-    sizes = (totals.bytes_in, totals.bytes_out)
-    counts = (totals.objects_in, totals.objects_out)
-    averages = [size / max(1, count) for size, count in zip(sizes, counts, strict=True)]
-    rows = [
-        ("Partitions", f"{result.looked_at + len(result.oversized):,}", ""),
-        ("Objects", *(f"{count:,}" for count in counts)),
-        ("Bytes", *map(human_bytes, sizes)),
-        ("Average size", *map(human_bytes, averages)),
-        ("Records", f"{totals.records + totals.dead_letters:,}", f"{totals.records:,}"),
-        ("Compaction ratio", "", f"{ratio:,.1f} : 1" if ratio else "-"),
-    ]
-    if not any(counts):
-        # All other rows would be zero; the headline says why.
-        del rows[1:]
-    lines = [line for line in (result.headline, result.cause) if line]
-    if result.resting.partitions:
-        lines.append(result.resting.line)
-    lines += [
-        f"left alone: {one.objects:,}, {why}{hint_of(why)}"
-        for why, one in sorted(result.skipped.items())
-    ]
-    lines += [
-        f"left alone: {one.objects:,}, {why}, such as {one.example}"
-        for why, one in result.left_alone.items()
-    ]
-    lines += [f"left for Spark: {path or '(root)'}" for path in result.oversized]
-    if totals.dead_letters:
-        lines.append(dead_letter_line(totals.dead_letters, result.dead_letters))
-    lines += [f"warning: {line}" for line in result.warnings]
-    if result.cost is not None:
-        lines.append(result.cost.line)
-    if result.table is not None:
-        lines.append(result.table.line)
-    if result.readers is not None:
-        lines.append(result.readers.line)
-    if result.clean_up is not None:
-        lines.append(f"clean-up: {result.clean_up.deleted:,} sources deleted")
-    return Shown(f"Run {result.run_id}: {result.status}", ("", "Before", "After"), rows, lines)
 
 
 def total(counts: Iterable[Counts]) -> Counts:

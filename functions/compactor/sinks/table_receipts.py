@@ -12,6 +12,7 @@ from compactor.documents import find_document, leave_document
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.sinks.upserts import UpsertCounts
+from compactor.sizes import plural
 
 RECEIPT_VERSION = 1
 _REPORTED = 100
@@ -73,10 +74,11 @@ class TableReceipt(msgspec.Struct, kw_only=True):
     def line(self) -> str:
         """A one-line summary."""
         at = f", {self.at}" if self.at else ""
+        outputs = plural(self.outputs, "output")
         if self.upserts is not None:
-            records = f"{self.upserts.records:,} records in {self.table}"
-            return f"table: {self.outputs:,} outputs, {records}: {self.upserts.line}{at}"
-        return f"table: {self.outputs:,} outputs, {self.rows:,} rows in {self.table}{at}"
+            records = f"{plural(self.upserts.records, 'record')} in {self.table}"
+            return f"table: {outputs}, {records}: {self.upserts.line}{at}"
+        return f"table: {outputs}, {plural(self.rows, 'row')} in {self.table}{at}"
 
 
 _decode = decoder(TableReceipt)

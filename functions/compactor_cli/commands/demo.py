@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         store = open_store(server.endpoint_url, BUCKET)
         machine = Machine(args.workers, server.endpoint_url, args.log)
         execution = execute(given, settings, store, machine)
-        if execution.summary is None:
+        if execution.report is None:
             execution.check()
         pages = fetch_report(execution, settings, store, args.report_dir)
         verified = check(settings, store, sources=False, deep=True)
@@ -177,8 +177,8 @@ def _show(
         }
         print(json.dumps(document, indent=2), flush=True)
         return
-    if execution.summary is not None:
-        print_summary(execution.summary)
+    if execution.report is not None:
+        print_summary(execution.report, execution.result.seconds)
     if verified.sources and not verified.findings:
         text = (
             f"verified as by verify --deep: {plural(verified.records, 'record')} of"

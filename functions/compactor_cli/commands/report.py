@@ -119,7 +119,7 @@ def _deployed(args: argparse.Namespace) -> StoredReport:
 
 def show_report(report: StoredReport) -> None:
     """Print the summary of a run, its failures, and where the full report is."""
-    print_summary(report.summary)
+    print_summary(report.document, report.seconds)
     lines = [report.document[name] for name in ("failure", "spark_failure")]
     failed = [one for one in report.document["partitions"] if one["status"] != "done"]
     lines += grouped((one["path"], f"{one['error']} {one['cause']}") for one in failed)

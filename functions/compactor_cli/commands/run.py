@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compactor.errors import InvalidInput
+from compactor.report.reasons import partition_count
 from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings
 from compactor_cli.commands import options
@@ -24,7 +25,7 @@ from compactor_cli.one_run import EndedRun, execute_here, fetch_report
 from compactor_cli.pages import require_directory
 from compactor_cli.rights import all_missing, naming_all_missing
 from compactor_cli.run_metrics import add_metrics_file, metrics_text, write_metrics
-from compactor_cli.summary import print_summary
+from compactor_cli.summary import is_idle, print_summary
 from compactor_cli.whole import (
     Machine,
     RunInterrupted,
@@ -118,7 +119,7 @@ def _execute_here(settings: Settings, machine: Machine, metrics_file: Path | Non
     if metrics_file is not None:
         text = metrics_text(
             settings.to_dict(),
-            ended.document,
+            ended.report,
             failed=ended.has_failed,
             ended_at=time.time(),
             seconds=ended.result.seconds,
@@ -128,29 +129,33 @@ def _execute_here(settings: Settings, machine: Machine, metrics_file: Path | Non
 
 
 def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> EndedRun:
-    """Add to the summary of an idle run when there is work, or which dates have objects."""
-    summary = execution.summary
-    if summary is None or not summary.is_idle:
+    """Add to the report of an idle run when there is work, or which dates have objects."""
+    report = execution.report
+    if report is None or not is_idle(report):
         return execution
-    if not summary.partitions:
+    partitions = partition_count(report)
+    changed: dict[str, Any] = {}
+    if not partitions:
         warning = window_warning(settings, store, time.time())
         if warning:
-            summary = replace(summary, warnings=(*summary.warnings, warning))
-    elif summary.partitions <= _PLANNED_AGAIN and not summary.resting and not settings.takes_events:
+            changed = {"warnings": [*report["warnings"], warning]}
+    elif not (
+        partitions > _PLANNED_AGAIN or report["resting"]["partitions"] or settings.takes_events
+    ):
         # So few partitions are not at rest that planning them again is cheap.
         found = find(settings, store)
         headline = headline_of(settings, found, forecast(found.items, settings, store))
-        summary = replace(summary, headline=headline or summary.headline)
-    return replace(execution, summary=summary)
+        changed = {"headline": headline or report["headline"]}
+    return replace(execution, report={**report, **changed})
 
 
 def show(execution: EndedRun) -> None:
     """Print the summary of a run, if it left a report."""
-    if execution.summary is None:
+    if execution.report is None:
         return
-    print_summary(execution.summary)
-    page = execution.summary.report_uri.removesuffix("json") + "html"
-    print_line(f"report: {execution.summary.report_uri} (and {page})")
+    print_summary(execution.report, execution.result.seconds)
+    page = execution.report_uri.removesuffix("json") + "html"
+    print_line(f"report: {execution.report_uri} (and {page})")
 
 
 def input_from(args: argparse.Namespace) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.progress import DeployedProgress, Follower
 from compactor_cli.deployed.reports import report_of
+from compactor_cli.summary import totals_of
 
 # Fields of one set are exclusive: giving one drops the stack's own values of that set.
 _WINDOW = frozenset({"duration", "start", "end"})
@@ -112,7 +113,7 @@ def _show_started(execution: Execution, *, as_json: bool) -> None:
 def _show_ended(execution: Execution, *, as_json: bool) -> None:
     report = report_of(execution, open_store())
     if as_json:
-        summary = report.summary.to_dict() if report else None
+        summary = totals_of(report.document, report.seconds, report.uri) if report else None
         print(json.dumps({**execution.to_dict(), "summary": summary}, indent=2))
     elif report:
         show_report(report)

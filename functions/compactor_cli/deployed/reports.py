@@ -17,7 +17,6 @@ from compactor.report.report import REPORT_VERSION
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor_cli.deployed.executions import Execution
-from compactor_cli.summary import Summary
 
 # Runs without a report failed before their first partition; at most this many are skipped.
 _LOOKED_AT = 20
@@ -42,11 +41,6 @@ class StoredReport:
     def uri(self) -> str:
         """URI of report.json."""
         return f"s3://{self.bucket}/{self.key}"
-
-    @property
-    def summary(self) -> Summary:
-        """Its totals."""
-        return Summary.of(self.document, self.seconds, self.uri)
 
 
 def report_of(execution: Execution, store: ObjectStore) -> StoredReport | None:
