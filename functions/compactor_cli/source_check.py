@@ -55,7 +55,7 @@ class SourceCheck:
         archived: exists, but must be restored by S3 before it can be read.
         denied: exists, but reading it or using its key is not allowed.
         not_compared: exists and was read, but there is nothing to compare with: the manifest has
-            no checksum, and the copy in the output cannot be read.
+            no checksum, and the output has only its rows, or a copy that cannot be read.
         differs: has the same ETag, but other bytes.
         not_read: one line per source that is archived, denied or not compared.
         findings: one line per source that differs, and per damaged record of clean-up.
@@ -166,7 +166,7 @@ class Sources:
     def _compare_copy(
         self, row: ManifestRow, body: SourceBody, commit: Commit
     ) -> tuple[Became, str]:
-        """Compare a source that S3 copied, and whose manifest has no checksum, by ETag or copy."""
+        """Compare a source whose manifest has no checksum with its ETag, or with its copy."""
         source = row.source
         # An ETag is an identifier here, not a defence against an attacker.
         md5 = hashlib.md5(usedforsecurity=False)
@@ -178,9 +178,7 @@ class Sources:
             # It was compared when it was delivered again, and its ETag is unchanged since.
             return Became.EQUAL, ""
         if not slices.is_unproven(row, commit):
-            same = md5.hexdigest() == source.etag
-            why = f"its bytes do not have the MD5 sum {source.etag}, which is its ETag"
-            return (Became.EQUAL, "") if same else (Became.DIFFERS, why)
+            return _compare_sum(row, md5.hexdigest())
         try:
             copied = self._crc32_of_copy(commit)
         except (IntegrityError, ObjectArchived, ObjectMissing) as error:
@@ -215,6 +213,15 @@ class Sources:
             result.missing_in.append(
                 f"{where}: {missing:,} missing and not deleted by clean-up, such as {gone[0]}"
             )
+
+
+def _compare_sum(row: ManifestRow, md5: str) -> tuple[Became, str]:
+    etag = row.source.etag
+    if md5 == etag:
+        return Became.EQUAL, ""
+    if slices.is_as_stored(row):
+        return Became.DIFFERS, f"its bytes do not have the MD5 sum {etag}, which is its ETag"
+    return Became.NOT_COMPARED, "the output has its rows, and its ETag is not its MD5 sum"
 
 
 def _row_of(again: Again) -> ManifestRow:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from compactor.errors import InvalidInput
@@ -228,6 +231,21 @@ def test_a_copied_source_whose_copy_cannot_be_read_does_not_count_as_equal(
     assert head is not None
     world.store.seed("lake", output.key, body, storage_class="DEEP_ARCHIVE", etag=head.etag)
     assert verified(world) == {"code": 0, "not_compared": 1}
+
+
+@pytest.mark.parametrize("etag", ["0" * 32 + "-2", "0" * 32], ids=["multipart", "SSE-KMS"])
+def test_a_merged_source_of_parquet_whose_etag_is_no_sum_does_not_differ(
+    verified: Verify, etag: str
+) -> None:
+    world = World(format="parquet")
+    for number, name in enumerate(("a.parquet", "b.parquet")):
+        body = io.BytesIO()
+        pq.write_table(pa.table({"id": [number]}), body)
+        path = f"{PARTITION.prefix}{name}"
+        world.store.seed("source", path, body.getvalue(), etag=etag if number else "")
+    world.clock.advance(2 * DAY)
+    assert world.run().status == "done"
+    assert verified(world) == {"code": 0, "equal": 1, "not_compared": 1}
 
 
 def without_sums(world: World) -> None:
