@@ -78,12 +78,6 @@ class MaintainedTables:
         """Allow checking whether Glue's optimizers of a table are enabled."""
         self._may_ask(role, ["glue:GetTable", "glue:GetTableOptimizer"])
 
-    def may_set_optimizers(self, role: Role) -> None:
-        """Allow creating and changing Glue's optimizers, and listing their runs."""
-        actions = ["GetTable", "GetTableOptimizer", "CreateTableOptimizer", "UpdateTableOptimizer"]
-        names = [f"glue:{one}" for one in (*actions, "ListTableOptimizerRuns")]
-        self._may_ask(role, names)
-
     def may_rewrite(self, role: Role) -> None:
         """Allow committing to tables, writing their files, and deleting unreferenced ones."""
         self._may_ask(role, ["glue:GetDatabase", "glue:GetTable", "glue:UpdateTable"])

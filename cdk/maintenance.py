@@ -43,7 +43,6 @@ _FUNCTIONS: Mapping[str, str] = {
     "PlanTableFunctionArn": "plan_table",
     "BeginTableFunctionArn": "begin_table",
     "AthenaStepFunctionArn": "athena_step",
-    "OptimizersFunctionArn": "optimizers",
     "EndTableFunctionArn": "end_table",
     "ReportTablesFunctionArn": "report_tables",
 }
@@ -59,7 +58,6 @@ _TABLES_MB = {
     "plan_table": 3_008,
     "begin_table": 512,
     "athena_step": 1_024,
-    "optimizers": 512,
     # May replay the log of a Delta table.
     "end_table": 1_024,
     "report_tables": 1_024,
@@ -71,7 +69,6 @@ _WRITES = {
     "plan_table": ("runs/*/tables/*.json", _HISTORY),
     "begin_table": ("tables/*/lease.json",),
     "athena_step": ("runs/*/tables/*.json",),
-    "optimizers": ("runs/*/tables/*.json", "tables/*/optimizers.json"),
     "end_table": ("runs/*/tables/*.json", "tables/*/lease.json", _HISTORY),
     "report_tables": ("runs/*/tables-report.json",),
 }
@@ -97,7 +94,8 @@ class Maintenance(Construct):
         super().__init__(scope, "Maintenance")
         self._config, self._state, self._tables = config, state, tables
         self._name = f"{config.name}-tables"
-        self.optimizers = TableOptimizers(self, config, tables)
+        if config.glue_optimizers:
+            TableOptimizers(self, config, tables)
         self._workgroup = self._made_workgroup()
         self.functions = functions = self._made_functions()
         self._allow_functions(functions)
@@ -188,11 +186,6 @@ class Maintenance(Construct):
         tables.may_ask_optimizers(roles["begin_table"])
         tables.may_read_metadata(roles["athena_step"])
         allow(roles["athena_step"], ["athena:GetQueryResults"], [self._workgroup_arn])
-        tables.may_set_optimizers(roles["optimizers"])
-        optimizer = self.optimizers.role.role_arn
-        conditions = {"StringEquals": {"iam:PassedToService": "glue.amazonaws.com"}}
-        allow(roles["optimizers"], ["iam:PassRole"], [optimizer], conditions=conditions)
-        functions.by_name["optimizers"].add_environment("OPTIMIZER_ROLE_ARN", optimizer)
         engines = json.dumps(self._config.table_engines)
         functions.by_name["plan_table"].add_environment("COMPACTOR_TABLE_ENGINES", engines)
 

@@ -123,7 +123,7 @@ def tables_spark(run: Settings) -> str:
 
 def table_engines(run: Settings) -> list[str]:
     """Return the engines that can maintain tables."""
-    return [*(["spark"] if tables_spark(run) != "none" else []), "athena", "glue"]
+    return [*(["spark"] if tables_spark(run) != "none" else []), "athena"]
 
 
 def formats_of(request: MaintenanceRequest | None) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from typing import Any
 
 from aws_cdk import ArnFormat, Aws, Stack
@@ -13,29 +13,22 @@ from cdk.config import Config
 from cdk.grants import allow, own_role
 from cdk.maintained_tables import MaintainedTables
 from compactor.settings.tables import parse_table
-from compactor_tables.optimizers import KINDS, wanted
-from compactor_tables.orders import BINPACK, EXPIRE, ORPHANS, REWRITE, SORT, ZORDER, Order
-from compactor_tables.policies import Rule
+from compactor_tables.policies import USUAL, Rule
 
 _Configuration = glue.CfnTableOptimizer.TableOptimizerConfigurationProperty
-_DAY = 86_400.0
 LAKE_FORMATION = "Lake Formation knows no resources for it; its grants bound what it gives."
 # The optimizers' log groups ("Table optimizers" in the Glue guide).
 _LOGS = ("iceberg-compaction", "iceberg-retention", "iceberg-orphan-file-deletion")
 
 
 class TableOptimizers(Construct):
-    """The role, and an optimizer of each kind for the tables of ``glue_optimizers``.
-
-    Attributes:
-        role: the role that Glue assumes; runs pass it to the optimizers that they configure.
-    """
+    """An optimizer of each kind for the tables of ``glue_optimizers``, and the role of all."""
 
     def __init__(self, scope: Construct, config: Config, tables: MaintainedTables) -> None:
         super().__init__(scope, "TableOptimizers")
-        self.role = own_role(self, "Role", "glue.amazonaws.com", of_this_account=True)
-        tables.may_rewrite(self.role)
-        allow(self.role, ["lakeformation:GetDataAccess"], ["*"], wildcard=LAKE_FORMATION)
+        self._role = own_role(self, "Role", "glue.amazonaws.com", of_this_account=True)
+        tables.may_rewrite(self._role)
+        allow(self._role, ["lakeformation:GetDataAccess"], ["*"], wildcard=LAKE_FORMATION)
         self._may_log()
         for number, text in enumerate(config.glue_optimizers):
             self._optimize(number, text, config)
@@ -51,17 +44,16 @@ class TableOptimizers(Construct):
             for name in _LOGS
         ]
         actions = ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"]
-        allow(self.role, actions, groups, wildcard="Glue names the streams of its optimizers.")
+        allow(self._role, actions, groups, wildcard="Glue names the streams of its optimizers.")
 
     def _optimize(self, number: int, text: str, config: Config) -> None:
         table = parse_table(text)
         database, name = table.name
         request = config.tables_request
         matched = request.policies.of(text) if request is not None else None
-        role = self.role.role_arn
-        order = _order(text, matched.rule if matched is not None else None)
-        for kind in KINDS:
-            given = wanted(order, role)[kind]
+        role = self._role.role_arn
+        rule = matched.rule if matched is not None else USUAL
+        for kind, (field, iceberg) in _configurations(rule).items():
             made = glue.CfnTableOptimizer(
                 self,
                 f"{_ident(kind)}{number}",
@@ -72,39 +64,41 @@ class TableOptimizers(Construct):
                 table_optimizer_configuration=_Configuration(enabled=True, role_arn=role),
             )
             # CDK's own conversion loses the names in nested documents.
-            document = _as_cloudformation_has_it(given)
+            document = {
+                "RoleArn": role,
+                "Enabled": True,
+                field: {"IcebergConfiguration": iceberg},
+            }
             made.add_property_override("TableOptimizerConfiguration", document)
             # Runs fail until the role has its rights, and after four failures Glue gives up.
-            made.node.add_dependency(self.role)
+            made.node.add_dependency(self._role)
 
 
-def _order(text: str, rule: Rule | None) -> Order:
-    """Return what a rule requires of Glue; the defaults without a rule."""
-    steps = (REWRITE, EXPIRE, ORPHANS)
-    if rule is None:
-        return Order(run_id="", table=text, engine="glue", steps=steps)
-    return Order(
-        run_id="",
-        table=text,
-        engine="glue",
-        steps=steps,
-        how=SORT if rule.sort else ZORDER if rule.zorder else BINPACK,
-        min_files=rule.min_files,
-        keep_seconds=rule.keep_days * _DAY,
-        keep_versions=rule.keep_versions,
-        orphan_seconds=rule.orphan_days * _DAY,
-        undo_seconds=rule.undo_days * _DAY,
-    )
-
-
-def _as_cloudformation_has_it(given: Any) -> Any:
-    """Return a document of the API in CloudFormation's form: the names are capitalized."""
-    if not isinstance(given, Mapping):
-        return given
+def _configurations(rule: Rule) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return what a rule requires of each type of optimizer: CloudFormation's property, and it."""
+    strategy = "sort" if rule.sort else "z-order" if rule.zorder else "binpack"
     return {
-        name[0].upper() + name[1:]: _as_cloudformation_has_it(value)
-        for name, value in given.items()
+        "compaction": (
+            "CompactionConfiguration",
+            {"Strategy": strategy, "MinInputFiles": rule.min_files},
+        ),
+        "retention": (
+            "RetentionConfiguration",
+            {
+                "SnapshotRetentionPeriodInDays": _days(max(rule.keep_days, rule.undo_days)),
+                "NumberOfSnapshotsToRetain": rule.keep_versions,
+                "CleanExpiredFiles": True,
+            },
+        ),
+        "orphan_file_deletion": (
+            "OrphanFileDeletionConfiguration",
+            {"OrphanFileRetentionPeriodInDays": _days(rule.orphan_days)},
+        ),
     }
+
+
+def _days(days: float) -> int:
+    return max(1, math.ceil(days))
 
 
 def _ident(kind: str) -> str:

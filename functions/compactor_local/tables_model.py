@@ -17,7 +17,6 @@ TABLES_SUBSTITUTIONS: Mapping[str, str] = MappingProxyType(
         "PlanTableFunctionArn": "plan_table",
         "BeginTableFunctionArn": "begin_table",
         "AthenaStepFunctionArn": "athena_step",
-        "OptimizersFunctionArn": "optimizers",
         "EndTableFunctionArn": "end_table",
         "ReportTablesFunctionArn": "report_tables",
     }

@@ -7,7 +7,6 @@ table_planning         plans one table: selecting, evolved_specs, costs, engine_
 orders                 the work order for one table, complete for its executor
 lease                  one run works on a table at a time
 athena                 Athena's statements and answers (pure); athena_work: runs an order by them
-optimizers             configures Glue's optimizers, and records their runs
 snapshots              reads an Iceberg metadata file; touched_partitions: who wrote where
 maintenance_receipts   the result of an order
 table_end              outcome, history, and the end of the lease; outcomes: a table's report line

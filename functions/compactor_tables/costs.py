@@ -11,20 +11,17 @@ from dataclasses import dataclass
 from compactor.prices import Prices, prices_for
 from compactor.sizes import MIB, TIB
 
-SPARK, ATHENA, GLUE = "spark", "athena", "glue"
+SPARK, ATHENA = "spark", "athena"
 #: In display order.
-ENGINES = (SPARK, ATHENA, GLUE)
+ENGINES = (SPARK, ATHENA)
 #: Names of prices.
 GET = "s3.get"
 SPARK_VCPU_HOUR, SPARK_GB_HOUR = "emr_serverless.vcpu_hour.arm64", "emr_serverless.gb_hour.arm64"
-ATHENA_TIB, GLUE_DPU_HOUR = "athena.scanned_tib", "glue.optimizer_dpu_hour"
+ATHENA_TIB = "athena.scanned_tib"
 _USUAL = prices_for()
 
 # "10 MB minimum per query" (Athena pricing).
 _ATHENA_LEAST_BYTES = 10_000_000
-# Billed by the second, with a minimum of a minute (Glue pricing); a DPU is 4 vCPUs and 16 GB.
-_GLUE_LEAST_SECONDS = 60
-_DPU_VCPUS = 4
 # A driver and an executor of 4 vCPUs and 16 GB, which take a minute and a half to start.
 _SPARK_WORKERS = 2
 _WORKER_VCPUS, _WORKER_GB = 4, 16
@@ -61,11 +58,7 @@ def cost(engine: str, rewrite: Rewrite, queries: int = 1, prices: Prices = _USUA
     if engine == ATHENA:
         scanned = max(rewrite.bytes, queries * _ATHENA_LEAST_BYTES)
         return scanned / TIB * prices.of(ATHENA_TIB) + requests
-    seconds = _vcpu_seconds(rewrite)
-    if engine == GLUE:
-        dpu_seconds = max(_GLUE_LEAST_SECONDS, seconds / _DPU_VCPUS)
-        return dpu_seconds / 3_600 * prices.of(GLUE_DPU_HOUR) + requests
-    vcpu_seconds = seconds + _SPARK_WORKERS * _WORKER_VCPUS * _SPARK_START_SECONDS
+    vcpu_seconds = _vcpu_seconds(rewrite) + _SPARK_WORKERS * _WORKER_VCPUS * _SPARK_START_SECONDS
     return vcpu_seconds * _vcpu_second(_WORKER_GB / _WORKER_VCPUS, prices) + requests
 
 

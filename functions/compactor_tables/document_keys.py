@@ -66,11 +66,6 @@ def lease_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
     return _table_key(state, table, "lease.json")
 
 
-def optimizers_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
-    """Return bucket and key of the list of optimizer runs that receipts cover already."""
-    return _table_key(state, table, "optimizers.json")
-
-
 def outcome_key(state: S3Uri, run_id: str, table: TableAddress) -> tuple[str, str]:
     """Return bucket and key of a table's outcome in a run."""
     return _run_key(state, run_id, f"tables/{table_id(table)}.outcome.json")

@@ -13,8 +13,6 @@ from compactor_tables.policies import Rule
 #: Takes the place of an engine if nothing is done.
 NONE = "none"
 _AUTO = "auto"
-# Engines that run on request. Glue schedules itself, so it is only chosen by a rule that names it.
-_CALLED = (SPARK, ATHENA)
 _USUAL_MIN_FILES = 5
 # The latest version of Iceberg's specification that Athena writes.
 _ATHENA_VERSION = 2
@@ -68,12 +66,12 @@ def choose(wanted: str, found: Mapping[str, str], costs: Mapping[str, float]) ->
         if found[wanted]:
             return Choice(NONE, f"the rule wants {wanted}, but {found[wanted]}")
         return Choice(wanted, "the rule says so")
-    able = sorted((one for one in _CALLED if not found[one]), key=lambda one: costs[one])
+    able = sorted((one for one in ENGINES if not found[one]), key=lambda one: costs[one])
     if not able:
-        return Choice(NONE, "; ".join(found[one] for one in _CALLED))
+        return Choice(NONE, "; ".join(found[one] for one in ENGINES))
     best, *dearer = able
     if not dearer:
-        return Choice(best, "; ".join(found[one] for one in _CALLED if found[one]))
+        return Choice(best, "; ".join(found[one] for one in ENGINES if found[one]))
     compared = f"${costs[best]:,.4f} against ${costs[dearer[0]]:,.4f}"
     return Choice(best, f"cheaper than {dearer[0]}: {compared}")
 
@@ -87,7 +85,7 @@ def _fault(engine: str, measure: TableMeasure, address: TableAddress, rule: Rule
         return ""
     if address.kind != "glue":
         return f"{engine} knows tables in Glue's catalog alone"
-    return _of_athena(measure, rule) if engine == ATHENA else _of_glue(rule)
+    return _of_athena(measure, rule)
 
 
 def _on_delta(engine: str, rule: Rule) -> str:
@@ -103,10 +101,4 @@ def _of_athena(measure: TableMeasure, rule: Rule) -> str:
         return f"athena writes no table of version {measure.format_version} of Iceberg"
     if rule.target_bytes not in (None, measure.target_bytes) or rule.min_files != _USUAL_MIN_FILES:
         return "athena takes target_bytes and min_files from the table's properties alone"
-    return ""
-
-
-def _of_glue(rule: Rule) -> str:
-    if rule.target_bytes is not None:
-        return "glue takes target_bytes from the table's properties alone"
     return ""

@@ -102,7 +102,6 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
         answers: number of the last service answer that is recorded, so that no answer is
             recorded twice.
         scanned_bytes: bytes that Athena read.
-        dpu_hours: usage of Glue's optimizers.
         dollars: approximate charge of the engine's service; 0 if unknown.
         error, cause: class name and text of the error that ended the work.
     """
@@ -125,7 +124,6 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
     position: Position | None = None
     answers: int = 0
     scanned_bytes: int = 0
-    dpu_hours: float = 0.0
     dollars: float = 0.0
     error: str = ""
     cause: str = ""

@@ -42,7 +42,6 @@ class Totals(msgspec.Struct, kw_only=True):
     deleted_files: int = 0
     deleted_bytes: int = 0
     scanned_bytes: int = 0
-    dpu_hours: float = 0.0
     dollars: float = 0.0
     seconds: float = 0.0
 

@@ -74,7 +74,6 @@ class Outcome(msgspec.Struct, kw_only=True):
     deleted_files: int = 0
     deleted_bytes: int = 0
     scanned_bytes: int = 0
-    dpu_hours: float = 0.0
     dollars: float = 0.0
     seconds: float = 0.0
     undo: str = ""
@@ -148,7 +147,6 @@ def _add(outcome: Outcome, receipt: MaintenanceReceipt) -> None:
         "deleted_files",
         "deleted_bytes",
         "scanned_bytes",
-        "dpu_hours",
         "dollars",
         "seconds",
         "undo",

@@ -36,7 +36,7 @@ from compactor_tables.schedules import (
     parse_hours,
 )
 
-ENGINES = ("auto", "spark", "athena", "glue")
+ENGINES = ("auto", "spark", "athena")
 _WHAT, _HOW, _KEEP, _WHEN = "What", "How", "What is kept", "When"
 _DUE = "When it is due, with only_when_due"
 _DAY = 86_400

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
 from compactor.settings.tables import TableAddress
 from compactor_tables.touched_partitions import Touched
@@ -49,28 +49,4 @@ class Queries(Protocol):
             InvalidInput: there is no such result, or it may not be read.
             TransientStoreError: the service did not answer.
         """
-        ...
-
-
-class Optimizers(Protocol):
-    """The optimizers that Glue runs for tables, by table and type.
-
-    Documents have the form of Glue's API. Every method may raise TransientStoreError, and
-    InvalidInput if access is denied.
-    """
-
-    def look(self, table: TableAddress, kind: str) -> Mapping[str, Any] | None:
-        """Return one optimizer (``TableOptimizer``), or None if it does not exist."""
-        ...
-
-    def create(self, table: TableAddress, kind: str, configuration: Mapping[str, Any]) -> None:
-        """Create an optimizer. Raises AlreadyExists."""
-        ...
-
-    def update(self, table: TableAddress, kind: str, configuration: Mapping[str, Any]) -> None:
-        """Replace an optimizer's configuration. Raises ObjectMissing."""
-        ...
-
-    def runs(self, table: TableAddress, kind: str, most: int) -> Sequence[Mapping[str, Any]]:
-        """Return at most ``most`` runs of an optimizer (``TableOptimizerRun``), newest first."""
         ...

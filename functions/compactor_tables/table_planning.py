@@ -19,7 +19,7 @@ from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
 from compactor_tables import costs
 from compactor_tables import engine_choice as choosing
-from compactor_tables.costs import ATHENA, GLUE, SPARK, Rewrite
+from compactor_tables.costs import ATHENA, SPARK, Rewrite
 from compactor_tables.engine_choice import NONE, Choice
 from compactor_tables.measures import CLASSES, DELTA, TableMeasure, histogram
 from compactor_tables.orders import (
@@ -82,7 +82,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
         table: its address.
         version: the version that was measured.
         rule: the rule that matched.
-        engine: ``spark``, ``athena`` or ``glue``; ``none`` if nothing is done.
+        engine: ``spark`` or ``athena``; ``none`` if nothing is done.
         reason: for the choice of engine.
         format: ``iceberg`` or ``delta``.
         files, bytes: number and size of its data files.
@@ -263,9 +263,6 @@ def _steps(
     measure: TableMeasure, rule: Rule, now: float, engine: str, selected: Sequence[Selected]
 ) -> tuple[str, ...]:
     """Return the steps that are worth doing, in the order of :data:`STEPS`."""
-    if engine == GLUE:
-        # Glue's optimizers are set up once, and then find their work themselves.
-        return (REWRITE, *_REST)
     found = set()
     if any(one.rewrite.files for one in selected):
         found.add(REWRITE)

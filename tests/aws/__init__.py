@@ -7,6 +7,6 @@ world        what checks work on: clients, stacks, the names of everything that 
 objects      makes buckets, key and objects; removes all of it, by name
 s3_checks    conditions, checksums and bucket policies
 run_checks   runs of the state machine, its rights, clean-up, events, alarms
-table_checks tables in Glue's catalog, Athena, optimizers
+table_checks tables in Glue's catalog, Athena
 report       the lines, a table and the cost, redacted
 """

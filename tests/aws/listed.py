@@ -25,7 +25,6 @@ CHECKS = (
     Check("the readers' table in Athena", table_checks.readers),
     Check(_UPSERT, table_checks.upsert),
     Check("OPTIMIZE and VACUUM by Athena", table_checks.athena_maintenance, needs=(_UPSERT,)),
-    Check("a Glue optimizer's role", table_checks.optimizer, needs=(_UPSERT,)),
     Check("an alarm by force", run_checks.alarm),
 )
 """In the order in which they run: each leaves what later ones count on."""

@@ -27,7 +27,7 @@ at most 30 minutes and one dollar (list prices of us-east-1):
   two stacks of this version; 2,100 small objects       $0.02
   a dozen runs: Lambda, Step Functions, requests        $0.05
   three jobs of EMR Serverless, four vCPUs each         $0.60
-  Athena, Glue's optimizer, KMS key (then in deletion)  $0.20"""
+  Athena, KMS key (then in deletion)                    $0.20"""
 
 _ASKED_DOLLARS = 0.005 / 1_000
 

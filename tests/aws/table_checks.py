@@ -1,4 +1,4 @@
-"""Checks of tables: Glue's catalog, Athena, Glue's optimizers."""
+"""Checks of tables: Glue's catalog and Athena."""
 
 from __future__ import annotations
 
@@ -42,27 +42,10 @@ def upsert(world: World) -> None:
 
 def athena_maintenance(world: World) -> None:
     """OPTIMIZE and VACUUM run by the role of the state machine."""
-    _maintain(world, "athena")
-
-
-def optimizer(world: World) -> None:
-    """Glue accepts an optimizer with the stack's role."""
-    _maintain(world, "glue")
-    found = world.client("glue").get_table_optimizer(
-        CatalogId=world.client("sts").get_caller_identity()["Account"],
-        DatabaseName=world.names.database,
-        TableName="people",
-        Type="compaction",
-    )
-    if not found["TableOptimizer"]["configuration"]["enabled"]:
-        raise CheckFailed("GetTableOptimizer: the optimizer is not enabled")
-
-
-def _maintain(world: World, engine: str) -> None:
     world.client("athena")
-    policies = [{"match": ["*"], "engine": engine, "closed_after_seconds": 0, "min_files": 2}]
+    policies = [{"match": ["*"], "engine": "athena", "closed_after_seconds": 0, "min_files": 2}]
     machine = world.tables.tables_machine_arn
-    world.run(engine, machine, {**world.tables.tables_input, "policies": policies})
+    world.run("athena", machine, {**world.tables.tables_input, "policies": policies})
 
 
 def _require_count(world: World, table: str, expected: int, when: str, where: str = "") -> None:

@@ -43,8 +43,8 @@ _BRIDGES = {
 }
 _DELTA, _ICEBERG = "delta:s3://tables/delta/orders/", "glue:bronze.events"
 _FILES, _OLD_SECONDS = 6, 2 * 86_400
-# Functions that have nothing to do in the run of a table: those of the runs, and Glue's.
-_IDLE = ("clean-up", "plan-clean-up", "compact-partition", "discover", "report", "optimizers")
+# Functions that have nothing to do in the run of a table: those of compaction.
+_IDLE = ("clean-up", "plan-clean-up", "compact-partition", "discover", "report")
 # Statements with a wildcard that this run has no use for, and when there is one.
 _OTHERWISE = {
     ("plan-table", "s3:DeleteObject"): "a history of more than sixty looks is summed up",

@@ -109,7 +109,7 @@ def test_a_rewriter_may_delete_where_tables_lie_and_nowhere_else(
 
 
 def test_no_function_may_delete_or_write_a_table(template: dict[str, Any]) -> None:
-    for name in ("ListTables", "PlanTable", "BeginTable", "AthenaStep", "Optimizers", "EndTable"):
+    for name in ("ListTables", "PlanTable", "BeginTable", "AthenaStep", "EndTable"):
         role = f"Functions{name}Role"
         assert [*allowed(template, role)]
         for action in (_DELETES, "s3:PutObject"):
@@ -128,7 +128,6 @@ def test_no_function_may_delete_or_write_a_table(template: dict[str, Any]) -> No
         ("BeginTable", "tables/1/lease.json", True),
         ("BeginTable", "runs/r/tables/1.order.json", False),
         ("AthenaStep", "runs/r/tables/1.receipt.json", True),
-        ("Optimizers", "tables/1/optimizers.json", True),
         ("EndTable", "runs/r/tables/1.outcome.json", True),
         ("EndTable", "tables/1/lease.json", True),
         ("ReportTables", "runs/r/tables-report.json", True),
@@ -284,15 +283,15 @@ def test_plans_know_which_engines_are_deployed(template: dict[str, Any]) -> None
     )
 
     engines = plan["Environment"]["Variables"]["COMPACTOR_TABLE_ENGINES"]
-    assert json.loads(engines) == ["spark", "athena", "glue"]
+    assert json.loads(engines) == ["spark", "athena"]
 
 
 @pytest.mark.parametrize(
     ("more", "engines"),
     [
-        ({"spark_engine": "none"}, ["athena", "glue"]),
-        ({"spark_engine": "emr", "emr_cluster": "subnet-0123456789abcdef0"}, ["athena", "glue"]),
-        ({"spark_engine": "j-2AXXXXXXGAPLF"}, ["spark", "athena", "glue"]),
+        ({"spark_engine": "none"}, ["athena"]),
+        ({"spark_engine": "emr", "emr_cluster": "subnet-0123456789abcdef0"}, ["athena"]),
+        ({"spark_engine": "j-2AXXXXXXGAPLF"}, ["spark", "athena"]),
     ],
 )
 def test_spark_is_there_where_no_cluster_must_be_made(

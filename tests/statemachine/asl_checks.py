@@ -187,8 +187,7 @@ def _ends_a_table(state: Mapping[str, Any]) -> bool:
 
 
 def _changes_a_table(state: Mapping[str, Any]) -> bool:
-    works = "Optimizers" in str(state.get("Parameters", {}).get("FunctionName"))
-    return works or state.get("Resource") in _JOBS
+    return state.get("Resource") in _JOBS
 
 
 def _ways_to(

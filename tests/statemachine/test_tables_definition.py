@@ -64,7 +64,10 @@ def _query_repeated(machine: Machine) -> None:
         (
             asl_checks.engines_before_their_lease,
             _no_lease,
-            "PrepareTable -> PlanTable -> IsThereAnOrder -> WhichEngine -> LookAtOptimizers",
+            (
+                "PrepareTable -> PlanTable -> IsThereAnOrder -> WhichEngine -> AthenaStep"
+                " -> IsThereAQuery -> RunQuery"
+            ),
         ),
         (asl_checks.jobs_that_are_repeated_when_they_fail, _query_repeated, "RunQuery: Retry[1]"),
     ],

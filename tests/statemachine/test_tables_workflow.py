@@ -1,7 +1,7 @@
 """Every path through the state machine of maintenance, run by the local engine.
 
-Lists, plans and services are stand-ins; leases, Athena's steps, optimizers, receipts and the report
-are the real handlers.
+Lists, plans and services are stand-ins; leases, Athena's steps, receipts and the report are
+ the real handlers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tests.statemachine.fake_tables import services
 from tests.support.embedded import find_embedded
 
 BUCKET = "lake"
-_FAKES = ("list_tables", "plan_table", "begin_table", "athena_step", "optimizers")
+_FAKES = ("list_tables", "plan_table", "begin_table", "athena_step")
 HANDLERS = {**TABLES_HANDLERS, **{n: f"tests.statemachine.fake_tables.{n}" for n in _FAKES}}
 SPARK = "arn:aws:states:::emr-serverless:startJobRun.sync"
 STAND_INS = {
@@ -81,7 +81,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def engine(s3: EmbeddedS3, world: Path) -> Iterator[Engine]:
     s3.create_bucket(BUCKET)
     environment = {**s3.environment, services.ATHENA_WORLD: str(world)}
-    environment["OPTIMIZER_ROLE_ARN"] = "arn:aws:iam::123456789012:role/optimizers"
     with Engine(
         EngineOptions(wait_scale=0, environment=environment), endpoint_url=s3.endpoint_url
     ) as running:
@@ -120,7 +119,7 @@ def run(engine: Engine, store: S3Store, tmp_path_factory: pytest.TempPathFactory
     return start
 
 
-ATHENAS, OPTIMIZED, OWNED = "glue:bronze.events", "glue:bronze.optimized", "glue:bronze.owned"
+ATHENAS, OWNED = "glue:bronze.events", "glue:bronze.owned"
 NOT_WORTH_IT, ANOTHERS = "delta:s3://lake/gold/small/", "delta:s3://lake/gold/anothers/"
 HALF, GIVES_WAY = "delta:s3://lake/gold/half/", "delta:s3://lake/gold/gives-way/"
 
@@ -136,7 +135,6 @@ def good(run: Any, store: S3Store, world: Path) -> tuple[Ran, list[str]]:
     engines = {
         GOOD: "spark",
         ATHENAS: "athena",
-        OPTIMIZED: "glue",
         OWNED: "spark",
         NOT_WORTH_IT: "none",
         ANOTHERS: "spark",
@@ -157,7 +155,6 @@ def test_each_table_goes_to_its_engine_and_the_run_succeeds(good: tuple[Ran, lis
     assert ran.statuses == {
         GOOD: "done",
         ATHENAS: "done",
-        OPTIMIZED: "done",
         OWNED: "left",
         NOT_WORTH_IT: "left",
         ANOTHERS: "left",
@@ -165,10 +162,10 @@ def test_each_table_goes_to_its_engine_and_the_run_succeeds(good: tuple[Ran, lis
         GIVES_WAY: "more",
     }
     totals = ran.report.totals
-    assert ran.result.output["totals"]["tables"] == totals.tables == 8
-    assert (totals.done, totals.left, totals.more, totals.failed) == (3, 3, 2, 0)
-    assert totals.files == 18 + 18 + 40 + 9
-    assert ran.result.progress.partitions_total == 8
+    assert ran.result.output["totals"]["tables"] == totals.tables == 7
+    assert (totals.done, totals.left, totals.more, totals.failed) == (2, 3, 2, 0)
+    assert totals.files == 18 + 18 + 9
+    assert ran.result.progress.partitions_total == 7
 
 
 def test_athena_is_asked_again_where_it_takes_more_runs(
@@ -214,7 +211,7 @@ def test_what_gave_way_or_ran_out_of_time_is_no_failure(good: tuple[Ran, list[st
 def test_tables_are_given_back_and_anothers_is_not(good: tuple[Ran, list[str]]) -> None:
     """The first of them was taken by this very run, which was stopped."""
     ran, _ = good
-    for table in (GOOD, ATHENAS, OPTIMIZED, HALF):
+    for table in (GOOD, ATHENAS, HALF):
         lease = ran.leases().look(parse_table(table))
         assert lease is not None
         assert lease.run_id == ""
@@ -224,7 +221,7 @@ def test_tables_are_given_back_and_anothers_is_not(good: tuple[Ran, list[str]]) 
 
 
 FAILS, DIES = "delta:s3://lake/gold/fails/", "delta:s3://lake/gold/dies/"
-UNKNOWN, NO_RIGHT = "delta:s3://lake/gold/abacus/", "glue:bronze.fails"
+UNKNOWN, SIXTH = "delta:s3://lake/gold/abacus/", "delta:s3://lake/silver/fails/"
 
 
 @pytest.fixture(scope="module")
@@ -237,8 +234,8 @@ def bad(run: Any, store: S3Store, world: Path) -> Ran:
         DIES: "spark",
         OTHER: "spark",
         ATHENAS: "athena",
-        NO_RIGHT: "glue",
         UNKNOWN: "abacus",
+        SIXTH: "spark",
     }
     ran: Ran = run(engines, trouble={f"plan_table {OTHER_SHOWN}": ["IntegrityError"] * 9})
     return ran
@@ -248,7 +245,7 @@ def test_failed_tables_fail_the_run_and_no_other_table(bad: Ran) -> None:
     assert (bad.result.status, bad.result.error) == ("FAILED", "TablesFailed")
     assert bad.statuses == {
         table: "done" if table == GOOD else "failed"
-        for table in (FAILS, GOOD, DIES, OTHER, ATHENAS, NO_RIGHT, UNKNOWN)
+        for table in (FAILS, GOOD, DIES, OTHER, ATHENAS, UNKNOWN, SIXTH)
     }
     assert bad.result.progress.partitions_failed == 6
     assert (bad.result.cause or "").startswith(f"{FAILS}: failed by spark")
@@ -263,12 +260,11 @@ def test_each_failure_says_why(bad: Ran) -> None:
     assert whys[DIES] == "States.TaskFailed: exit status 1"
     assert whys[OTHER] == f"IntegrityError: plan_table {OTHER_SHOWN}: as the script says"
     assert "s3:DeleteObject" in whys[ATHENAS]
-    assert whys[NO_RIGHT].endswith(": no right")
     assert whys[UNKNOWN].startswith("UnknownEngine: ")
 
 
 def test_a_table_that_failed_is_given_back(bad: Ran) -> None:
-    for table in (FAILS, DIES, ATHENAS, NO_RIGHT, UNKNOWN):
+    for table in (FAILS, DIES, ATHENAS, UNKNOWN):
         lease = bad.leases().look(parse_table(table))
         assert lease is not None
         assert lease.run_id == ""
@@ -306,7 +302,7 @@ def test_a_list_that_cannot_be_read_fails_the_run_with_a_report(run: Any) -> Non
 def test_a_dry_run_touches_nothing_and_athena_is_not_here(
     run: Any, store: S3Store, world: Path
 ) -> None:
-    ran = run({GOOD: "spark", "glue:bronze.dry": "glue"}, dry_run=True)
+    ran = run({GOOD: "spark", "glue:bronze.dry": "athena"}, dry_run=True)
     assert ran.statuses == {GOOD: "left", "glue:bronze.dry": "left"}
     assert ran.report.tables[0].why == "a dry run; spark would do it: as told"
     assert ran.leases().look(parse_table(GOOD)) is None

@@ -69,7 +69,6 @@ from compactor_tables.maintenance_receipts import MaintenanceReceipt, Position, 
 from compactor_tables.maintenance_report import TablesReport, Totals
 from compactor_tables.observation_history import Looks
 from compactor_tables.observations import Look, Maintained
-from compactor_tables.optimizers import OptimizerLooks
 from compactor_tables.orders import Condition as OrderCondition
 from compactor_tables.orders import Order, PartitionOrder
 from compactor_tables.outcomes import Foretold, Outcome
@@ -133,7 +132,6 @@ OBJECTS: dict[str, Any] = {
     "Look": Look,
     "Maintained": Maintained,
     "Lease": Lease,
-    "OptimizerLooks": OptimizerLooks,
     "Order": Order,
     "PartitionOrder": PartitionOrder,
     "OrderCondition": OrderCondition,
@@ -171,7 +169,6 @@ NUMBERED: tuple[str, ...] = (
     "RunHistory",
     "Looks",
     "Lease",
-    "OptimizerLooks",
     "Order",
     "MaintenanceReceipt",
     "Outcome",

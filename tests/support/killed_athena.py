@@ -48,7 +48,7 @@ class AthenaWorld(World):
 
     def patch(self) -> None:
         super().patch()
-        self.monkeypatch.setattr(begin_table, "glue", lambda: SimpleNamespace(look=_none))
+        self.monkeypatch.setattr(begin_table, "glue", lambda: SimpleNamespace(optimizers_on=_none))
         self.monkeypatch.setattr(athena_step, "CLOCK", self.clock)
         for name in ("glue", "athena"):
             self.monkeypatch.setattr(athena_step, name, lambda: self.athena)
@@ -67,8 +67,8 @@ class AthenaWorld(World):
         raise AssertionError("it does not end")
 
 
-def _none(*_: object) -> None:
-    return None
+def _none(*_: object) -> list[str]:
+    return []
 
 
 def _order(run_id: str) -> Order:

@@ -183,8 +183,8 @@ def test_what_a_run_writes_has_the_fields_that_are_documented() -> None:
     # That of a table where there is one, below; of a round in test_rounds, of maintenance further
     # below.
     others = {"ProbeRecord", "TableReceipt", "Round", "Looks"}
-    # Compared in test_leases and test_optimizers.
-    others |= {"Lease", "OptimizerLooks", *MAINTENANCE_RUN}
+    # Compared in test_leases.
+    others |= {"Lease", *MAINTENANCE_RUN}
     assert {*others, *RESUMED, *written} >= set(NUMBERED)
 
 
@@ -246,7 +246,7 @@ MAINTENANCE_RUN: dict[str, Callable[[S3Uri, TableAddress], tuple[str, str]]] = {
     "Outcome": lambda state, table: places.outcome_key(state, "run-1", table),
     "TablesReport": lambda state, _: places.report_key(state, "run-1"),
 }
-_UNITS = ("econds", "US dollars", "DPU-hours")
+_UNITS = ("econds", "US dollars")
 
 
 @pytest.mark.parametrize("name", [*MAINTENANCE_RUN, "RewrittenPartition", "Foretold", "Totals"])

@@ -349,14 +349,11 @@ def test_spark_takes_what_athena_cannot(measure, rule, why):
     assert why in found.unable["athena"]
 
 
-def test_glue_is_taken_only_where_the_rule_says_so_and_whatever_there_is_to_do():
-    fine = table(partition("", DataFile(512 * MIB, 5)))
-    found = plan(fine, engine="glue")
-    assert (found.engine, found.steps) == ("glue", ("rewrite", "expire", "orphans"))
-    refused = plan(delta(partition("", *small())), engine="glue")
+def test_an_engine_of_the_rule_that_cannot_do_it_is_not_replaced():
+    refused = plan(delta(partition("", *small())), engine="athena")
     assert (refused.engine, refused.reason) == (
         "none",
-        "the rule wants glue, but glue rewrites tables of Iceberg alone",
+        "the rule wants athena, but athena rewrites tables of Iceberg alone",
     )
 
 
@@ -493,7 +490,5 @@ def test_the_model_of_costs():
     assert cost("athena", little) == pytest.approx(5 * 10e6 / TIB + 20 * 4e-7)
     assert cost("athena", little, 3) == pytest.approx(5 * 30e6 / TIB + 20 * 4e-7)
     assert cost("athena", much) == pytest.approx(5 + 0.08)
-    # A minute of a DPU at least.
-    assert cost("glue", little) == pytest.approx(0.44 / 60, rel=0.01)
     assert 0.8 * 0.014 < cost("spark", little) < 0.8 * 0.017
-    assert cost("spark", much) < cost("glue", much) < cost("athena", much)
+    assert cost("spark", much) < cost("athena", much)

@@ -40,7 +40,7 @@ def test_a_region_has_each_price_once() -> None:
 def test_what_this_program_asks_for_is_there_in_us_east_1() -> None:
     usual = {one.name for one in every_price() if one.region == DEFAULT_REGION}
     names = (costs.GET, costs.GET, costs.SPARK_VCPU_HOUR, costs.SPARK_GB_HOUR)
-    assert usual >= {*names, costs.ATHENA_TIB, costs.GLUE_DPU_HOUR}
+    assert usual >= {*names, costs.ATHENA_TIB}
 
 
 def test_a_region_that_is_not_there_is_reported_and_us_east_1_is_taken() -> None:

@@ -1,9 +1,8 @@
-"""What Glue, Athena and S3 Tables are asked; botocore checks it against their models."""
+"""What Glue and Athena are asked; botocore checks it against their models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import botocore.session
@@ -11,16 +10,13 @@ import pytest
 from botocore.config import Config
 from botocore.stub import Stubber
 
-from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing, TransientStoreError
+from compactor.errors import InvalidInput, TransientStoreError
 from compactor.settings.tables import parse_table
 from compactor_tables.aws.athena_results import AthenaResults
 from compactor_tables.aws.glue_tables import GlueTables
-from compactor_tables.optimizers import KINDS, wanted
-from compactor_tables.orders import STEPS, Order
 
 ACCOUNT = "123456789012"
 TABLE = parse_table("glue:bronze.events")
-ROLE = "arn:aws:iam::123456789012:role/optimizers"
 NAMED = {"CatalogId": ACCOUNT, "DatabaseName": "bronze", "TableName": "events"}
 
 
@@ -92,79 +88,28 @@ def test_what_glue_refuses_is_reported_by_what_helps(
         tables(glue).metadata_uri(TABLE)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_an_order_wants_is_what_glues_model_takes(glue: Script, kind: str) -> None:
-    order = Order(run_id="r", table=TABLE.text, engine="glue", steps=STEPS, how="sort")
-    configuration = wanted(order, ROLE)[kind]
-    asked = {**NAMED, "Type": kind, "TableOptimizerConfiguration": configuration}
-    glue.answers("create_table_optimizer", {}, asked)
-    glue.answers("update_table_optimizer", {}, asked)
-
-    tables(glue).create(TABLE, kind, configuration)
-    tables(glue).update(TABLE, kind, configuration)
-
-
-def test_the_model_refuses_another_shape() -> None:
-    script = Script("glue")
-    asked = {**NAMED, "Type": "retention", "TableOptimizerConfiguration": {"role": ROLE}}
-    script.answers("create_table_optimizer", {}, asked)
-
-    with pytest.raises(InvalidInput, match="Unknown parameter"):
-        tables(script).create(TABLE, "retention", {"role": ROLE})
-
-
-def test_an_optimizer_that_is_not_there_is_none(glue: Script) -> None:
-    glue.refuses("get_table_optimizer", "EntityNotFoundException")
-    glue.refuses("list_table_optimizer_runs", "EntityNotFoundException")
-    glue.refuses("update_table_optimizer", "EntityNotFoundException")
-
-    assert tables(glue).look(TABLE, "compaction") is None
-    assert tables(glue).runs(TABLE, "compaction", 10) == []
-    with pytest.raises(ObjectMissing):
-        tables(glue).update(TABLE, "compaction", {"enabled": True})
-
-
-def test_races_are_distinguished(glue: Script) -> None:
-    glue.refuses("create_table_optimizer", "AlreadyExistsException")
-    glue.refuses("update_table_optimizer", "ConcurrentModificationException")
-
-    with pytest.raises(AlreadyExists):
-        tables(glue).create(TABLE, "compaction", {"enabled": True})
-    with pytest.raises(TransientStoreError):
-        tables(glue).update(TABLE, "compaction", {"enabled": True})
-
-
-def test_runs_are_read_page_by_page(glue: Script) -> None:
-    began = datetime(2026, 11, 21, tzinfo=UTC)
-    metrics = {"IcebergMetrics": {"DpuHours": 0.5, "NumberOfFilesCompacted": 3}}
-    run = {"eventType": "completed", "startTimestamp": began, "compactionMetrics": metrics}
-    asked = {**NAMED, "Type": "compaction", "MaxResults": 3}
-    glue.answers(
-        "list_table_optimizer_runs", {"TableOptimizerRuns": [run, run], "NextToken": "n"}, asked
-    )
-    glue.answers(
-        "list_table_optimizer_runs",
-        {"TableOptimizerRuns": [run, run]},
-        {**asked, "NextToken": "n"},
-    )
-
-    assert tables(glue).runs(TABLE, "compaction", 3) == [run] * 3
-
-
-def test_the_account_is_asked_for_once(glue: Script) -> None:
+def test_the_optimizers_that_are_on_are_named_and_the_account_is_asked_for_once(
+    glue: Script,
+) -> None:
     sts = Script("sts")
     sts.answers("get_caller_identity", {"Account": ACCOUNT}, {})
-    optimizer = {"type": "retention", "configuration": {"enabled": True}}
-    for _ in range(2):
+    for kind, is_on in (("compaction", False), ("retention", True)):
+        optimizer = {"type": kind, "configuration": {"enabled": is_on}}
         glue.answers(
             "get_table_optimizer",
             {**NAMED, "TableOptimizer": optimizer},
-            {**NAMED, "Type": "retention"},
+            {**NAMED, "Type": kind},
         )
+    glue.refuses("get_table_optimizer", "EntityNotFoundException")
 
-    found = GlueTables(glue.client, identity=sts.client)
-    assert found.look(TABLE, "retention") == optimizer
-    assert found.look(TABLE, "retention") == optimizer
+    assert GlueTables(glue.client, identity=sts.client).optimizers_on(TABLE) == ["retention"]
+
+
+def test_optimizers_that_may_not_be_read_are_refused(glue: Script) -> None:
+    glue.refuses("get_table_optimizer", "AccessDeniedException")
+
+    with pytest.raises(InvalidInput, match="a role that allows"):
+        tables(glue).optimizers_on(TABLE)
 
 
 def test_rows_come_without_their_heading() -> None:

@@ -1,28 +1,23 @@
-"""Iceberg tables in Glue's catalog: the location of their metadata, and their optimizers."""
+"""Iceberg tables in Glue's catalog: their metadata, and whether Glue itself maintains them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from compactor.aws.services import Thing, answers_of, service_client
-from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing, TransientStoreError
+from compactor.errors import InvalidInput
 from compactor.s3.translate import refusal_of
 from compactor.settings.tables import TableAddress
 
-_MISSING, _TAKEN, _RACE = (
-    "EntityNotFoundException",
-    "AlreadyExistsException",
-    "ConcurrentModificationException",
-)
-_PAGE = 100
+_MISSING = "EntityNotFoundException"
+_OPTIMIZERS = ("compaction", "retention", "orphan_file_deletion")
 
 
 class GlueTables:
-    """Implements ``Catalog`` and ``Optimizers`` of :mod:`compactor_tables.service_ports`.
+    """Implements ``Catalog`` of :mod:`compactor_tables.service_ports`.
 
     Args:
         client: of Glue.
@@ -55,71 +50,27 @@ class GlueTables:
             raise InvalidInput("table", table.text, advice, message=f"{message}: {advice}")
         return str(parameters["metadata_location"])
 
-    def look(self, table: TableAddress, kind: str) -> Mapping[str, Any] | None:
-        """See the port."""
+    def optimizers_on(self, table: TableAddress) -> list[str]:
+        """Return the types of the table's optimizers that are enabled.
+
+        Raises:
+            InvalidInput: they may not be read.
+            TransientStoreError: Glue did not answer.
+        """
+        return [kind for kind in _OPTIMIZERS if self._is_on(table, kind)]
+
+    def _is_on(self, table: TableAddress, kind: str) -> bool:
+        database, name = table.name
         with self._answers(f"get the optimizer {kind}", table):
             try:
-                answer = self._client.get_table_optimizer(**self._named(table, kind))
+                answer = self._client.get_table_optimizer(
+                    CatalogId=self._account(), DatabaseName=database, TableName=name, Type=kind
+                )
             except ClientError as error:
                 if refusal_of(error).code != _MISSING:
                     raise
-                return None
-        found: Mapping[str, Any] = answer["TableOptimizer"]
-        return found
-
-    def create(self, table: TableAddress, kind: str, configuration: Mapping[str, Any]) -> None:
-        """See the port."""
-        with self._answers(f"create the optimizer {kind}", table):
-            try:
-                self._client.create_table_optimizer(
-                    **self._named(table, kind), TableOptimizerConfiguration=configuration
-                )
-            except ClientError as error:
-                if refusal_of(error).code != _TAKEN:
-                    raise
-                raise AlreadyExists(f"{table.text} has an optimizer {kind}") from None
-
-    def update(self, table: TableAddress, kind: str, configuration: Mapping[str, Any]) -> None:
-        """See the port."""
-        with self._answers(f"update the optimizer {kind}", table):
-            try:
-                self._client.update_table_optimizer(
-                    **self._named(table, kind), TableOptimizerConfiguration=configuration
-                )
-            except ClientError as error:
-                code = refusal_of(error).code
-                if code == _MISSING:
-                    raise ObjectMissing(f"{table.text} has no optimizer {kind}") from None
-                if code == _RACE:
-                    raise TransientStoreError(f"{table.text}: {refusal_of(error)}") from error
-                raise
-
-    def runs(self, table: TableAddress, kind: str, most: int) -> Sequence[Mapping[str, Any]]:
-        """See the port."""
-        found: list[Mapping[str, Any]] = []
-        asked = {**self._named(table, kind), "MaxResults": min(most, _PAGE)}
-        while len(found) < most:
-            with self._answers(f"list the runs of the optimizer {kind}", table):
-                try:
-                    answer = self._client.list_table_optimizer_runs(**asked)
-                except ClientError as error:
-                    if refusal_of(error).code != _MISSING:
-                        raise
-                    return []
-            found += answer.get("TableOptimizerRuns", [])
-            if not answer.get("NextToken"):
-                break
-            asked["NextToken"] = answer["NextToken"]
-        return found[:most]
-
-    def _named(self, table: TableAddress, kind: str) -> dict[str, Any]:
-        database, name = table.name
-        return {
-            "CatalogId": self._account(),
-            "DatabaseName": database,
-            "TableName": name,
-            "Type": kind,
-        }
+                return False
+        return bool(answer["TableOptimizer"].get("configuration", {}).get("enabled", True))
 
     def _account(self) -> str:
         if not self._account_id:

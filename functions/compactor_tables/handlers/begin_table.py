@@ -11,9 +11,8 @@ from compactor.errors import IntegrityError
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor_tables.handlers.runtime import CLOCK, RunOfTables, StoredRequest, glue, table_of
 from compactor_tables.lease import LeaseHeld, Leases
-from compactor_tables.optimizers import switched_on
 
-NONE, GLUE = "none", "glue"
+NONE = "none"
 _decode_request = decoder(StoredRequest)
 
 
@@ -56,10 +55,11 @@ def _left(event: Event, run: RunOfTables) -> str:
         ) from error
     if dry_run:
         return f"a dry run; {plan['engine']} would do it: {plan.get('reason', '')}".rstrip(": ")
-    on = switched_on(table_of(event), glue()) if plan["engine"] != GLUE else []
+    table = table_of(event)
+    on = glue().optimizers_on(table) if table.kind == "glue" else []
     if on:
         return (
-            f"Glue owns it: its optimizers {', '.join(on)} are on; switch them off, or give the"
-            " table the engine glue"
+            f"Glue owns it: its optimizers {', '.join(on)} are on; switch them off, or leave the"
+            " table by a rule"
         )
     return ""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,22 +57,8 @@ class Catalog:
     def rows(self, query_id: str) -> Sequence[Sequence[str]]:
         return KeptAthena.loaded().rows(query_id)
 
-    def look(self, table: TableAddress, kind: str) -> Mapping[str, Any] | None:
-        if "owned" not in table.text and "optimized" not in table.text:
-            return None
-        return {"type": kind, "configuration": {"enabled": kind == "compaction"}}
-
-    def create(self, table: TableAddress, kind: str, configuration: Mapping[str, Any]) -> None:
-        """Nothing is kept."""
-
-    update = create
-
-    def runs(self, table: TableAddress, kind: str, most: int) -> Sequence[Mapping[str, Any]]:
-        began = datetime.fromtimestamp(time.time() - 60, UTC)
-        figures = {"IcebergMetrics": {"DpuHours": 0.5, "NumberOfFilesCompacted": 40}}
-        run = {"startTimestamp": began, "endTimestamp": began, "compactionMetrics": figures}
-        failed = "fails" in table.text
-        return [{**run, "eventType": "failed" if failed else "completed", "error": "no right"}]
+    def optimizers_on(self, table: TableAddress) -> Sequence[str]:
+        return ["compaction"] if "owned" in table.text else []
 
 
 MORE = {"OPTIMIZE": [MORE_OPTIMIZE, MORE_OPTIMIZE], "VACUUM": [MORE_VACUUM]}
