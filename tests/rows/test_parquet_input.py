@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import mmap
 import random
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -97,6 +100,24 @@ def test_memory_is_bounded(store: MemoryStore, shape: str, monkeypatch: pytest.M
     assert 0 < pool.max_memory() <= 5 * BATCH_BYTES
     del table
     before.release_unused()
+
+
+def test_footers_of_many_sources_take_little_memory(store: MemoryStore) -> None:
+    found = [put(store, str(n), pa.table({f"c{c}": [n] for c in range(30)})) for n in range(600)]
+    before, usual = resident_bytes(), gc.get_threshold()
+    # As in a worker, which collects rarely.
+    gc.set_threshold(100_000, 50, 50)
+    try:
+        sources = open_sources(found, store)
+    finally:
+        gc.set_threshold(*usual)
+    assert len({id(footer.columns) for _, footer in sources.footers}) == 1
+    # As pyarrow's metadata they would have 25 MB.
+    assert resident_bytes() - before < 16 * MIB
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
 
 @pytest.mark.parametrize("kept", [parquet_input.KEPT_BYTES, 0])

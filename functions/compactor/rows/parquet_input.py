@@ -6,6 +6,7 @@ the footer is read by ranges, and the rest when their turn comes.
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +37,8 @@ KEPT_BYTES = 64 * MIB
 #: A larger source passes through a temporary file.
 IN_MEMORY_BYTES = 16 * MIB
 _CONCURRENT_FOOTERS = 32
+# The metadata of a file and its schema refer to each other: only a collection frees their memory.
+_COLLECTED_TOGETHER = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +216,13 @@ class _Opening:
             return
         self._denials.read()
         self._found.footers.append((source, footer))
+        if len(self._found.footers) % _COLLECTED_TOGETHER == 0:
+            gc.collect(1)
 
     def _columns_of(self, file: pq.ParquetFile) -> pa.Schema:
         """Return the columns of a source, read only of the first one with the same columns."""
-        known = self._columns.setdefault(str(file.schema), [])
+        # The first line has the address of the schema in memory.
+        known = self._columns.setdefault(str(file.schema).partition("\n")[2], [])
         metadata = file.metadata.metadata
         for schema, its_metadata, columns in known:
             if schema.equals(file.schema) and its_metadata == metadata:
