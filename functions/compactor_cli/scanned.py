@@ -12,13 +12,12 @@ from compactor.clock import instant
 from compactor.model import SkipReason
 from compactor.money import Verdict
 from compactor.report.reasons import hint_of
-from compactor.scanning.advice import Advice, duration_text
 from compactor.scanning.choosing import Choice, Layout, wildcards
-from compactor.scanning.listing_sums import BOUNDS, Quantiles
+from compactor.scanning.listing_sums import BOUNDS
 from compactor.scanning.proposals import Proposal
 from compactor.scanning.sample import UNKNOWN_HEADER, UNKNOWN_TEXT, Looked
 from compactor.scanning.scan import Seen
-from compactor.sizes import human_bytes, plural
+from compactor.sizes import human_bytes, human_seconds, plural
 from compactor_cli.console import print_line, print_table
 from compactor_cli.plan_money import show_verdict
 
@@ -61,7 +60,6 @@ class Scanned:
     seen: Seen
     looked: Sequence[Looked]
     choice: Choice
-    advice: Sequence[Advice]
     proposals: Sequence[Proposal]
     money: Verdict
     endpoint_url: str | None = None
@@ -202,25 +200,8 @@ def _show_arrivals(found: Scanned) -> None:
         objects, size, days = usual
         text = f"{objects:,.0f} objects and {human_bytes(size)} a day (the median of {days:,} days)"
     else:
-        text = f"{plural(seen.objects, 'object')} within {duration_text(span)}"
+        text = f"{plural(seen.objects, 'object')} within {human_seconds(span)}"
     print_line(f"arrivals: {text}, the last one {instant(arrivals.last)}")
-    for name, quantiles in _latenesses(found):
-        half, most = quantiles.at(0.5), quantiles.at(0.99)
-        if half is not None and most is not None:
-            print_line(f"lateness, {name}: p50 {duration_text(half)}, p99 {duration_text(most)}")
-    for one in found.advice:
-        default = ", the default" if one.is_default else ""
-        print_line(f"{one.field} {one.seconds:,}{default}: {one.reason}")
-
-
-def _latenesses(found: Scanned) -> Iterator[tuple[str, Quantiles]]:
-    """Yield the lateness: Last-Modified compared with dates and times in keys."""
-    way = found.choice.layouts[0].way if found.choice.clear else None
-    if way is not None:
-        yield "Last-Modified after the date in the key begins", way.after_begin
-        yield "Last-Modified after the date in the key is over", way.after_end
-    if found.seen.keys.stamps.count:
-        yield "Last-Modified after the time in the name", found.seen.keys.stamps
 
 
 def _show_skipped(found: Scanned) -> None:
@@ -299,7 +280,6 @@ def document(found: Scanned) -> dict[str, Any]:
             "candidates": [_one_layout(one) for one in found.choice.layouts],
         },
         "arrivals": _arrivals(found),
-        "recommended": [asdict(one) for one in found.advice],
         "skipped": _skipped(found),
         "money": found.money.to_dict(),
         "inputs": [
@@ -349,10 +329,6 @@ def _arrivals(found: Scanned) -> dict[str, Any]:
         "last": arrivals.last,
         "objects_a_day": None if usual is None else usual[0],
         "bytes_a_day": None if usual is None else usual[1],
-        "lateness": [
-            {"of": name, "p50_seconds": one.at(0.5), "p99_seconds": one.at(0.99)}
-            for name, one in _latenesses(found)
-        ],
     }
 
 

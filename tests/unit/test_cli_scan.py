@@ -347,8 +347,6 @@ def test_the_real_cloudtrail_objects_are_recognised(store, capsys, real_cloudtra
     (layout,) = found["layout"]["candidates"]
     assert layout["levels"] == ["AWSLogs", "*", "CloudTrail", "*"]
     assert (layout["date_format"], layout["objects"]) == ("%Y/%m/%d", many)
-    stamps = found["arrivals"]["lateness"][-1]
-    assert 5 * 60 <= stamps["p50_seconds"] <= 60 * 60
     fields = found["inputs"][0]["fields"]
     assert (fields["start"], fields["end"]) == ("2023-07-10", "2023-07-10")
 

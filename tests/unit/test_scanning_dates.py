@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from compactor.scanning.date_levels import is_unpadded, readings, stamped
+from compactor.scanning.date_levels import is_unpadded, readings
 from compactor.settings.windows import expand, parse_date_format
 
 
@@ -77,20 +77,3 @@ def test_dates_without_zeros_in_front_are_distinguished():
     assert is_unpadded(["web", "year=2026", "month=11", "day=5"])
     assert not is_unpadded(["2026", "11", "05", "7"])
     assert not is_unpadded(["web", "5", "7"])
-
-
-@pytest.mark.parametrize(
-    ("name", "moment"),
-    [
-        ("1_CloudTrail_us-east-1_20230710T1220Z_WMiH.json.gz", "2023-07-10T12:20:00"),
-        ("stream-1-2026-11-25-07-01-59-0a1b", "2026-11-25T07:01:59"),
-        ("2026-11-25-07-01-59-0A1B2C", "2026-11-25T07:01:59"),
-    ],
-)
-def test_the_time_in_a_name_is_found(name: str, moment: str) -> None:
-    assert stamped(name) == datetime.fromisoformat(f"{moment}Z").timestamp()
-
-
-@pytest.mark.parametrize("name", ["events-00001.json", "2026-11-25.log", "20269999T9999", "", "a"])
-def test_a_name_without_a_time_has_none(name: str) -> None:
-    assert stamped(name) is None

@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from compactor.model import SourceObject
-from compactor.scanning.advice import advise
 from compactor.scanning.choosing import Choice, choose
 from compactor.scanning.layouts import Keys
-from compactor.scanning.listing_sums import Arrivals, Quantiles, Sizes
+from compactor.scanning.listing_sums import Arrivals, Sizes
 
 BEGIN = datetime(2026, 10, 1, tzinfo=UTC)
 DAYS = [BEGIN + timedelta(days=n) for n in range(30)]
 _DAY = 86_400.0
 
 
-def objects(
-    levels: Iterable[str], each: int = 10, late: float = 3_600.0, at: datetime | None = None
-) -> Iterator[SourceObject]:
+def objects(levels: Iterable[str], each: int = 10) -> Iterator[SourceObject]:
     """So many objects in each directory, whose strftime format is taken from a month of days."""
     for text in levels:
         for day in [DAYS[0]] if "%" not in text else DAYS:
-            arrived = (at or day).timestamp() + late
+            arrived = day.timestamp() + 3_600
             for n in range(each):
                 key = f"logs/{day.strftime(text)}{n:04}.json"
                 yield SourceObject("mine", key, f"{n:032x}", 1_000, arrived)
@@ -37,8 +32,8 @@ def keys_of(found: Iterable[SourceObject]) -> Keys:
     return keys
 
 
-def chosen(*levels: str, each: int = 10, late: float = 3_600.0) -> Choice:
-    return choose(keys_of(objects(levels, each, late)), whole_bucket=False)
+def chosen(*levels: str, each: int = 10) -> Choice:
+    return choose(keys_of(objects(levels, each)), whole_bucket=False)
 
 
 def told(choice: Choice) -> list[tuple[str, str | None, int, int]]:
@@ -91,25 +86,12 @@ def test_names_like_hours_among_others_are_no_hours():
 
 
 def test_a_day_above_twelve_separates_day_and_month():
-    assert told(chosen("%d/%m/%Y/", late=1e9)) == [("", "%d/%m/%Y", 0, 300)]
-
-
-def first_days(date_format: str, late: float) -> Choice:
-    """Of days that may be months."""
-    found = [
-        one for day in DAYS[:9] for one in objects([day.strftime(date_format)], late=late, at=day)
-    ]
-    return choose(keys_of(found), whole_bucket=False)
-
-
-def test_where_the_values_do_not_decide_the_arrivals_do():
-    choice = first_days("%d/%m/%Y/", late=3_600.0)
-    assert (choice.clear, told(choice)) == (True, [("", "%d/%m/%Y", 0, 90)])
-    assert told(first_days("%m/%d/%Y/", late=3_600.0)) == [("", "%m/%d/%Y", 0, 90)]
+    assert told(chosen("%d/%m/%Y/")) == [("", "%d/%m/%Y", 0, 300)]
 
 
 def test_where_nothing_separates_day_and_month_both_are_shown():
-    choice = first_days("%d/%m/%Y/", late=1e9)
+    days = [day.strftime("%d/%m/%Y/") for day in DAYS[:9]]
+    choice = choose(keys_of(objects(days)), whole_bucket=False)
     assert (choice.clear, choice.either) == (False, True)
     assert sorted(one[1] or "" for one in told(choice)) == ["%d/%m/%Y", "%m/%d/%Y"]
     assert "day and month" in choice.why
@@ -138,7 +120,7 @@ def test_undated_keys_that_no_source_holds_alone_are_proposed_none():
 
 
 def test_dates_without_zeros_in_front_are_levels_like_others():
-    found = [one for day in DAYS for one in objects([f"{day.year}/{day.month}/{day.day}/"], at=day)]
+    found = [one for day in DAYS for one in objects([f"{day.year}/{day.month}/{day.day}/"])]
     choice = choose(keys_of(found), whole_bucket=False)
     assert (choice.clear, told(choice)) == (True, [("", None, 3, 300)])
     assert "without zeros" in choice.why
@@ -194,79 +176,6 @@ def test_outputs_are_counted_by_the_default_target():
     )
     (layout,) = choose(keys_of(found), whole_bucket=False).layouts
     assert layout.outputs == 1 + 20 * size // (128 << 20)
-
-
-def lateness(late: float, share: float = 0.05) -> list[int]:
-    """The two recommended settings, where a share of all objects is so late after its day."""
-    found = list(objects(["%Y/%m/%d/"], each=100))
-    many = int(len(found) * share)
-    moved = [
-        SourceObject("mine", one.key, one.etag, one.size, one.last_modified + _DAY + late)
-        for one in found[:many]
-    ]
-    keys = keys_of([*moved, *found[many:]])
-    choice = choose(keys, whole_bucket=False)
-    advice = advise(choice.layouts[0], keys.stamps, keys.total, 30 * _DAY)
-    return [one.seconds for one in advice]
-
-
-def test_late_objects_keep_their_partition_open_for_as_long():
-    assert lateness(0.0, share=0.0) == [600, 3_600]
-    assert lateness(5 * 3_600.0) == [600, 7 * 3_600]
-    assert lateness(4 * _DAY) == [600, 5 * 86_400]
-    assert lateness(4 * _DAY, share=0.001) == [600, 3_600]
-
-
-def test_copies_say_nothing_of_lateness_and_change_no_setting():
-    keys = keys_of(objects(["%Y/%m/%d/"], late=400 * _DAY))
-    choice = choose(keys, whole_bucket=False)
-    settle, still_open = advise(choice.layouts[0], keys.stamps, keys.total, 30 * _DAY)
-    assert (settle.is_default, still_open.is_default, still_open.measured) == (True, True, False)
-    assert "copies" in still_open.reason
-
-
-def test_what_was_put_there_together_for_many_dates_changes_no_setting():
-    now = (BEGIN + timedelta(days=3)).timestamp()
-    found = [
-        SourceObject("mine", f"logs/{at:%Y/%m/%d}/x-{at:%Y-%m-%d-%H-%M-%S}.json", "0" * 32, 1, now)
-        for at in (BEGIN + timedelta(minutes=4 * n) for n in range(1_000))
-    ]
-    keys = keys_of(found)
-    layout = choose(keys, whole_bucket=False).layouts[0]
-    advice = advise(layout, keys.stamps, keys.total, 2.0)
-    assert [one.seconds for one in advice] == [600, 3_600]
-    assert all("arrived within 2 s" in one.reason for one in advice)
-
-
-def test_names_with_a_time_show_how_long_objects_take_to_settle():
-    found = []
-    for n in range(1_000):
-        written = BEGIN + timedelta(minutes=n)
-        late = 3_000.0 if n % 50 == 0 else 60.0
-        key = f"logs/{written:%Y/%m/%d}/x-{written:%Y-%m-%d-%H-%M-%S}.json"
-        found.append(SourceObject("mine", key, "0" * 32, 1, written.timestamp() + late))
-    keys = keys_of(found)
-    layout = choose(keys, whole_bucket=False).layouts[0]
-    settle, _ = advise(layout, keys.stamps, keys.total, 1_000 * 60.0)
-    # The slowest of a hundred comes 49 minutes after the others.
-    assert 2_940 <= settle.seconds <= 3_120
-    assert settle.measured
-
-
-@pytest.mark.parametrize("share", [0.5, 0.99, 1.0])
-def test_a_quantile_is_at_most_three_percent_too_large(share):
-    seconds = Quantiles()
-    for n in range(1, 1_001):
-        seconds.add(float(n))
-    exact = share * 1_000
-    assert exact <= (seconds.at(share) or 0.0) <= exact * 1.03 + 0.1
-
-
-def test_what_arrived_before_its_date_counts_as_in_time_and_nothing_has_no_quantile():
-    seconds = Quantiles()
-    assert seconds.at(0.5) is None
-    seconds.add(-10.0)
-    assert seconds.at(0.99) == 0.0
 
 
 def test_the_histogram_has_empty_objects_and_those_below_128_kib():

@@ -4,7 +4,6 @@ listing_sums  sizes, storage classes and arrivals, in constant memory
 date_levels   dates in the levels of a key, in date_format's directives
 layouts       counts for each possible layout of the keys
 choosing      the layout that the keys have, or the two best if that is not clear
-advice        settings that depend on how late objects arrive
 proposals     the input of a run for a layout
 savings       what that run would cost and save
 sample        formats and compressions of a few objects

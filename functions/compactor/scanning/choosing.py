@@ -116,19 +116,9 @@ def _settled(best: Layout, found: Sequence[Layout], total: int) -> Choice:
     rivals = [one for one in same if one is not best and _is_reordered(one, best)]
     rivals = [one for one in rivals if one.objects >= _FINER * best.objects]
     if rivals and not is_usual(best.date_format or ""):
-        return _ordered(best, rivals[0], total)
+        why = "day and month may be meant either way: no day above 12 distinguishes them"
+        return Choice((best, rivals[0]), clear=False, why=why, total=total, either=True)
     return Choice((best,), clear=True, why="", total=total)
-
-
-def _ordered(best: Layout, rival: Layout, total: int) -> Choice:
-    """Decide an ambiguous order of day and month by when objects arrived, if possible."""
-    prompt, other = (one.way.prompt / one.way.objects if one.way else 0.0 for one in (best, rival))
-    if max(prompt, other) >= _CLEAR and min(prompt, other) <= _DOUBTFUL:
-        likely = best if prompt > other else rival
-        why = "of day and month which is which follows from when the objects arrived"
-        return Choice((likely,), clear=True, why=why, total=total)
-    why = "day and month may be meant either way: no day above 12 distinguishes them"
-    return Choice((best, rival), clear=False, why=why, total=total, either=True)
 
 
 def _is_reordered(one: Layout, other: Layout) -> bool:

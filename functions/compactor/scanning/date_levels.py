@@ -37,11 +37,6 @@ _NUMBERED = re.compile(r"([^0-9%*]*)([0-9].*)", re.DOTALL)
 _UNPADDED = re.compile(
     r"(?:^|/)(?:[a-z_]+=)?(?:19|20)\d\d/(?:(?:[a-z_]+=)?\d{1,2}/)?(?:[a-z_]+=)?\d/", re.IGNORECASE
 )
-# Examples: 20230710T1220Z, 2026-11-15-12-00-00, 20261115120000.
-_STAMP = re.compile(
-    r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])[-_T ]?"
-    r"([01]\d|2[0-3])[-_:.]?([0-5]\d)(?:[-_:.]?([0-5]\d))?(?!\d)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +103,6 @@ def readings(levels: Sequence[str]) -> tuple[Dated, ...]:
 def is_unpadded(levels: Sequence[str]) -> bool:
     """Return whether a year is followed by a month or day without a leading zero."""
     return _UNPADDED.search("".join(f"{level}/" for level in levels)) is not None
-
-
-def stamped(name: str) -> float | None:
-    """Return the time in an object's name, at least to the minute, in UNIX seconds; or None."""
-    match = _STAMP.search(name)
-    if match is None:
-        return None
-    year, _, *others = match.groups()
-    return _moment(year, *others)
-
-
-def _moment(*numbers: str | None) -> float | None:
-    year, month, day, hour, minute, second = (int(one or 0) for one in numbers)
-    try:
-        return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
-    except ValueError:
-        return None
 
 
 def _grown(

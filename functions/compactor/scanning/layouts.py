@@ -18,15 +18,13 @@ from compactor.encoding.output_encoding import (
     packing_class,
 )
 from compactor.model import Compression, SourceObject
-from compactor.scanning.date_levels import Dated, is_unpadded, readings, stamped
-from compactor.scanning.listing_sums import Quantiles
+from compactor.scanning.date_levels import Dated, is_unpadded, readings
 from compactor.settings.windows import named_level
 
 #: Maximum number of levels below the scanned prefix that form partitions without dates.
 MOST_DEPTH = 12
 # Further ways to read keys, and further names of a level, are ignored.
 _MOST_WAYS, _MOST_NAMES = 256, 1_000
-_DAY = 86_400
 _ACCOUNT = re.compile(r"\d{12}")
 _REGION = re.compile(r"(?:[a-z]{2}|us-gov|us-iso[a-z]?|eu-isoe)(?:-[a-z]+)+-\d")
 # Segments that a source's URI must not have.
@@ -121,10 +119,6 @@ class Way:
         levels: before the date.
         named_below: number of keys with a level below the date that names a column.
         begin, end: range of the periods, UNIX seconds.
-        after_begin, after_end: arrival times of objects, relative to the begin and end of their
-            period.
-        late: number of objects that arrived after their period had ended.
-        prompt: number of objects that arrived within a day of their period.
     """
 
     format: str
@@ -135,14 +129,9 @@ class Way:
     named_below: int = 0
     begin: float = inf
     end: float = -inf
-    late: int = 0
-    prompt: int = 0
     example: str = ""
-    after_begin: Quantiles = field(default_factory=Quantiles)
-    after_end: Quantiles = field(default_factory=Quantiles)
     packs: Packs = field(default_factory=Packs)
     _partition: str = ""
-    _at: tuple[float, float] = (0.0, 0.0)
     _named: bool = False
 
     def enter(self, dated: Dated, partition: str, *, named: bool) -> None:
@@ -152,20 +141,15 @@ class Way:
             self._partition = partition
         for level, name in zip(self.levels, dated.lead, strict=True):
             level.add(name)
-        self._at, self._named = (dated.begin, dated.end), named
+        self._named = named
         self.begin, self.end = min(self.begin, dated.begin), max(self.end, dated.end)
 
     def add(self, one: SourceObject) -> None:
         """Add a key in the current directory."""
-        begin, end = self._at
         self.example = self.example or one.key
         self.objects += 1
         self.bytes += one.size
         self.named_below += self._named
-        self.after_begin.add(one.last_modified - begin)
-        self.after_end.add(one.last_modified - end)
-        self.late += one.last_modified >= end
-        self.prompt += begin - _DAY <= one.last_modified < end + _DAY
         self.packs.add(one)
 
 
@@ -230,7 +214,6 @@ class Keys:
         all: all keys; undated: those without a date.
         unpadded: number of keys with a date without leading zeros.
         odd: number of keys with a level that no URI can name.
-        stamps: how long after the time in their name objects arrived.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -240,7 +223,6 @@ class Keys:
         self.ways: dict[tuple[tuple[str, ...], str], Way] = {}
         self.all, self.undated = Depths(), Depths()
         self.total = self.unpadded = self.odd = 0
-        self.stamps = Quantiles()
         self._is_unpadded = self._is_odd = False
 
     def add(self, one: SourceObject) -> None:
@@ -255,9 +237,6 @@ class Keys:
         self.odd += self._is_odd
         for each in self._entered:
             each.add(one)
-        stamp = stamped(one.key[at:])
-        if stamp is not None:
-            self.stamps.add(one.last_modified - stamp)
 
     def _enter(self, directory: str) -> None:
         levels = tuple(directory[len(self._prefix) :].split("/")[:-1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import Counter
 from dataclasses import dataclass, field
 
 from compactor.model import SHOWN_EXAMPLES, Skipped, SkipReason, SourceObject
@@ -16,8 +15,6 @@ _KIB = 1 << 10
 #: bound is not larger than it. Empty objects are a class of their own.
 BOUNDS = (0, 1, 4 * _KIB, 16 * _KIB, 64 * _KIB, SMALL_BYTES, MIB, 8 * MIB, 64 * MIB, GIB)
 _DAY = 86_400
-# With this many classes for each doubling, the error of a value is at most 3 %.
-_CLASSES_A_DOUBLING = 24
 
 
 @dataclass(slots=True)
@@ -42,28 +39,6 @@ class Sizes:
         """Number and bytes of objects below 128 KiB, including empty ones."""
         end = BOUNDS.index(SMALL_BYTES)
         return sum(self.objects[:end]), sum(self.bytes[:end])
-
-
-class Quantiles:
-    """Quantiles of durations in seconds, by logarithmic classes; negative ones count as 0."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
-        self.count = 0
-
-    def add(self, seconds: float) -> None:
-        """Add a duration."""
-        self._counts[math.ceil(math.log2(1 + max(0.0, seconds)) * _CLASSES_A_DOUBLING)] += 1
-        self.count += 1
-
-    def at(self, share: float) -> float | None:
-        """Return the quantile for a share, at most 3 % too large; None if nothing was added."""
-        left = math.ceil(share * self.count)
-        for one in sorted(self._counts):
-            left -= self._counts[one]
-            if left <= 0:
-                return float(2 ** (one / _CLASSES_A_DOUBLING) - 1)
-        return None
 
 
 @dataclass(slots=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from compactor.errors import InvalidInput
-from compactor.scanning.advice import Advice
 from compactor.scanning.choosing import Choice, Layout
 from compactor.scanning.listing_sums import Arrivals
 from compactor.settings.settings import Settings
@@ -66,7 +65,6 @@ class Proposal:
 def propose(
     choice: Choice,
     root: S3Uri,
-    advice: Sequence[Advice],
     now: float,
     *,
     destination: str | None,
@@ -78,14 +76,11 @@ def propose(
     Args:
         choice: of the keys' layout.
         root: what was scanned.
-        advice: recommended settings.
         now: UNIX seconds.
         destination: URI; by default, one beside the scanned prefix.
         decided: fields that the sampled objects require.
         arrivals: of what was listed.
     """
-    shared: dict[str, Any] = {one.field: one.seconds for one in advice if not one.is_default}
-    shared |= decided
     places = _destinations(choice, root, destination)
     proposals = []
     for layout, (place, notes) in zip(choice.layouts, places, strict=True):
@@ -93,7 +88,7 @@ def propose(
             "s3_source_uri": _source(root, layout),
             "s3_destination_uri": place,
             **_partitions(layout, now),
-            **shared,
+            **decided,
         }
         more = _window_notes(layout, fields)
         young = _for_young(layout, arrivals)

@@ -11,7 +11,6 @@ from pathlib import Path
 from compactor.errors import InvalidInput
 from compactor.money import Verdict
 from compactor.s3.store import S3Store
-from compactor.scanning.advice import advise
 from compactor.scanning.choosing import Choice, choose
 from compactor.scanning.proposals import Proposal, propose
 from compactor.scanning.sample import Looked, look, required_by
@@ -88,13 +87,9 @@ def run(args: argparse.Namespace) -> int:
         raise nothing_below(settings.source.root, store)
     looked = _looked(settings, store, seen)
     choice = _choice(seen, settings.source.root)
-    layout = choice.layouts[0] if choice.clear else None
-    within = seen.arrivals.last - seen.arrivals.first
-    advice = advise(layout, seen.keys.stamps, seen.keys.total, within)
     proposals = propose(
         choice,
         settings.source.root,
-        advice,
         now,
         destination=destination,
         decided=_required(settings, store, looked),
@@ -107,7 +102,6 @@ def run(args: argparse.Namespace) -> int:
         seen=seen,
         looked=looked,
         choice=choice,
-        advice=advice,
         proposals=proposals,
         money=Verdict(
             sources=sources,
