@@ -25,8 +25,6 @@ _STRICT = "@aws-cdk/core:validateAgainstDefaultRules"
 #: Objects of the state that clean-up may delete. A commit's name ends in its number and .json.gz,
 #: so this pattern matches no commit, whatever a partition is called.
 CHECKPOINTS = "partitions/*commits/*.checkpoint.json.gz"
-#: Measurements of tables, which are summarized and then deleted.
-TABLES_HISTORY = "tables/*/history/*.json"
 
 
 def attach(app: cdk.App, config: Config) -> None:
@@ -57,8 +55,6 @@ def guard_rules(config: Config) -> dict[str, str]:
     if config.deletes:
         allowed.append(f"/{config.run.source.root.prefix}*")
         allowed.append(f"/{config.run.state.prefix}{CHECKPOINTS}")
-    if config.maintenance is not None:
-        allowed.append(f"/{config.run.state.prefix}{TABLES_HISTORY}")
     for uri in config.maintenance_locations:
         # Maintenance deletes files of these tables that are no longer referenced.
         allowed.append(f"/{S3Uri.parse('maintenance_locations', uri).prefix}*")

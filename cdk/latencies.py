@@ -6,7 +6,7 @@ from aws_cdk import ArnFormat, Stack
 
 from cdk.config import Config
 from cdk.grants import Role, allow
-from compactor_tables.latency import LatencySource
+from compactor_tables.policies import LatencySource
 
 _RUNS = "Job runs of the one application; EMR Serverless names them."
 
@@ -14,9 +14,10 @@ _RUNS = "Job runs of the one application; EMR Serverless names them."
 def may_read_latencies(role: Role, config: Config) -> None:
     """Allow reading the run times of the jobs and queries that maintenance rules name."""
     request = config.tables_request
-    named = {rule.latency for rule in request.policies.rules} if request is not None else set()
-    for text in sorted(named):
-        _allow(role, LatencySource.parse(text))
+    rules = request.policies.rules if request is not None else ()
+    named = {rule.latency.text: rule.latency for rule in rules if rule.latency is not None}
+    for _, source in sorted(named.items()):
+        _allow(role, source)
 
 
 def _allow(role: Role, source: LatencySource) -> None:

@@ -15,13 +15,11 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from cdk import REPOSITORY
-from cdk.checks import TABLES_HISTORY
 from cdk.config import Config
 from cdk.encryption import encryption_of
 from cdk.function_set import FunctionSet
 from cdk.grants import (
     allow,
-    may_delete,
     may_list,
     may_list_parts,
     may_list_uploads,
@@ -58,18 +56,16 @@ _TABLES_MB = {
     "plan_table": 3_008,
     "begin_table": 512,
     "athena_step": 1_024,
-    # May replay the log of a Delta table.
-    "end_table": 1_024,
+    "end_table": 512,
     "report_tables": 1_024,
 }
-_HISTORY = TABLES_HISTORY
 # Documents of the state, by the function that writes them.
 _WRITES = {
     "list_tables": ("runs/*.json",),
-    "plan_table": ("runs/*/tables/*.json", _HISTORY),
+    "plan_table": ("runs/*/tables/*.json",),
     "begin_table": ("tables/*/lease.json",),
     "athena_step": ("runs/*/tables/*.json",),
-    "end_table": ("runs/*/tables/*.json", "tables/*/lease.json", _HISTORY),
+    "end_table": ("runs/*/tables/*.json", "tables/*/lease.json"),
     "report_tables": ("runs/*/tables-report.json",),
 }
 
@@ -180,8 +176,6 @@ class Maintenance(Construct):
                 may_write(roles[name], state, below)
         tables.may_look(roles["list_tables"])
         tables.may_read_metadata(roles["plan_table"])
-        # It summarizes old measurements, then deletes them.
-        may_delete(roles["plan_table"], state, _HISTORY)
         may_read_latencies(roles["plan_table"], self._config)
         tables.may_ask_optimizers(roles["begin_table"])
         tables.may_read_metadata(roles["athena_step"])

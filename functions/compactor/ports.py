@@ -337,31 +337,6 @@ class ObjectStore(Protocol):
         ...
 
 
-class RunTime(NamedTuple):
-    """One finished run of a job, or one finished query.
-
-    Attributes:
-        began: UNIX seconds.
-        seconds: its duration, without the time it waited in a queue.
-    """
-
-    began: float
-    seconds: float
-
-
-class RunTimes(Protocol):
-    """A record of how long a job, or the queries of a table, took."""
-
-    def since(self, start: float, end: float) -> Sequence[RunTime]:
-        """Return the runs with ``start < began <= end``, UNIX seconds; the newest first.
-
-        Raises:
-            TransientStoreError: the service did not answer.
-            InvalidInput: there is no such job, or access to it is denied.
-        """
-        ...
-
-
 class Clock(Protocol):
     """A source of the current time, injected so that tests control it."""
 

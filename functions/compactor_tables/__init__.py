@@ -9,12 +9,9 @@ lease                  one run works on a table at a time
 athena                 Athena's statements and answers (pure); athena_work: runs an order by them
 snapshots              reads an Iceberg metadata file; touched_partitions: who wrote where
 maintenance_receipts   the result of an order
-table_end              outcome, history, and the end of the lease; outcomes: a table's report line
+outcomes               a table's line of the report
 maintenance_report     the report of a whole run
-observations           measurements of a table over time (pure); observation_history: on S3
-observing              adds one observation, and decides whether maintenance is due
 due_tables             when maintenance is due (pure)
-latency                how slow a table has become for its readers (pure)
 document_keys          keys of a run's documents
 service_ports          ports to AWS services; aws: their implementations
 handlers               one thin module per Lambda function

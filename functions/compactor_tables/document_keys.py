@@ -63,21 +63,12 @@ def report_key(state: S3Uri, run_id: str) -> tuple[str, str]:
 
 def lease_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
     """Return bucket and key of a table's lease."""
-    return _table_key(state, table, "lease.json")
+    return state.bucket, f"{state.prefix}{TABLES}{table_id(table)}/lease.json"
 
 
 def outcome_key(state: S3Uri, run_id: str, table: TableAddress) -> tuple[str, str]:
     """Return bucket and key of a table's outcome in a run."""
     return _run_key(state, run_id, f"tables/{table_id(table)}.outcome.json")
-
-
-def history_prefix(state: S3Uri, table: TableAddress) -> tuple[str, str]:
-    """Return bucket and prefix of a table's history; its keys are in order of time."""
-    return _table_key(state, table, "history/")
-
-
-def _table_key(state: S3Uri, table: TableAddress, name: str) -> tuple[str, str]:
-    return state.bucket, f"{state.prefix}{TABLES}{table_id(table)}/{name}"
 
 
 def _run_key(state: S3Uri, run_id: str, name: str) -> tuple[str, str]:

@@ -1,89 +1,66 @@
-"""Decides whether a table is due: it is slow, has too many files, or its date has come. Pure."""
+"""Decides whether a table is due: it has too many files, its date has come, or scans are slow."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from statistics import median
 
-from compactor_tables.latency import ESTIMATE, estimated_seconds, growth
 from compactor_tables.measures import TableMeasure
-from compactor_tables.observations import Average, Best, History, Look
 from compactor_tables.policies import Rule
+from compactor_tables.service_ports import RunTimes
+
+# The scans whose median counts, and the age of the oldest one that does.
+_SCANS, _OLDEST_SECONDS = 7, 30 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A decision, which is true if the table is due.
-
-    Attributes:
-        is_due: the decision.
-        reason: human-readable reason for it.
-    """
+    """Whether a table is due, with a human-readable reason."""
 
     is_due: bool
     reason: str
 
-    def __bool__(self) -> bool:
-        return self.is_due
 
-
-def is_due(
+def decide_due(
     rule: Rule,
     measure: TableMeasure,
-    history: History,
+    maintained: float | None,
     now: float,
-    *,
-    nothing_to_do: bool = False,
+    run_times: RunTimes | None = None,
 ) -> Due:
     """Decide whether a table is due.
 
     Args:
         rule: of the table.
         measure: of the table, now.
-        history: of the table; includes the current look if the rule names a latency source.
+        maintained: when maintenance last ended, UNIX seconds; None for never.
         now: UNIX seconds.
-        nothing_to_do: whether the plan has no steps; the table is never due then.
+        run_times: of the rule's ``latency``; None if it has none.
+
+    Raises:
+        TransientStoreError: the service did not answer.
+        InvalidInput: the job that the rule names does not exist, or access to it is denied.
     """
-    if nothing_to_do:
-        return Due(False, "nothing would change: the plan has no step")
     if rule.files_over is not None and measure.files > rule.files_over:
         return Due(True, f"{measure.files:,} files are more than {rule.files_over:,}")
-    if rule.every is not None and rule.every.has_come(history.maintained, now):
+    if rule.every is not None and rule.every.has_come(maintained, now):
         return Due(True, f"the date has come: {rule.every.text}")
-    return _is_slow(rule, measure, history, now)
+    if rule.slower_than_seconds is not None and run_times is not None:
+        # Scans before maintenance do not show what it gained.
+        since = max(maintained or 0.0, now - _OLDEST_SECONDS)
+        return _compared(run_times.last(_SCANS, since), rule.slower_than_seconds)
+    if rule.files_over is None and rule.every is None:
+        return Due(False, "its rule has none of files_over, every and latency")
+    return Due(False, f"it has {measure.files:,} files, and the date has not come")
 
 
-def _is_slow(rule: Rule, measure: TableMeasure, history: History, now: float) -> Due:
-    if rule.latency == ESTIMATE:
-        history = _estimated(history, measure, now)
-    if not any(one.is_compaction for one in history.looks):
-        return Due(True, "it was never compacted: the first time shows what there is to be gained")
-    average = history.average(rule.latency)
-    best = history.best(rule.latency, partial(growth, measure))
-    if average is None or best is None:
-        return Due(False, f"{rule.latency}: nothing ran since the last compaction")
-    return _compared(rule, average, best)
-
-
-def _estimated(history: History, measure: TableMeasure, now: float) -> History:
-    """Return the history with the current estimate, which is added if it is missing."""
-    last = history.last
-    if last is not None and last.at == now and last.source == ESTIMATE:
-        return history
-    seconds = estimated_seconds(measure)
-    return history.plus(
-        Look(at=now, bytes=measure.bytes, latency=seconds, samples=1, source=ESTIMATE)
-    )
-
-
-def _compared(rule: Rule, average: Average, best: Best) -> Due:
-    is_slow = average.seconds > best.expected * (1 + rule.slower_by)
-    against = f"the best after a compaction, {best.seconds:,.1f} s"
-    if best.growth > 1.0:
-        against += f" (and there is {best.growth:.2f} times as much to read)"
-    looks = "1 look" if average.looks == 1 else f"{average.looks} looks"
+def _compared(scans: list[float], limit: float) -> Due:
+    if not scans:
+        return Due(False, "nothing has scanned it since its last maintenance")
+    typical = median(scans)
+    is_slow = typical > limit
     return Due(
         is_slow,
-        f"{average.seconds:,.1f} s on average of {looks}:"
-        f" {'over' if is_slow else 'not over'} {against}, by more than {rule.slower_by:.0%}",
+        f"the median of the last {len(scans):,} scans is {typical:,.1f} s,"
+        f" {'over' if is_slow else 'not over'} {limit:,} s",
     )

@@ -7,8 +7,6 @@ again under its own name, and a dead run blocks others only until its lease expi
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import msgspec
 
 from compactor.decoding import decoded, decoder, numbered
@@ -25,8 +23,6 @@ LEASE_SECONDS = 13 * 3_600.0
 # Tolerance for the clock of a run that takes an expired lease, which may be ahead.
 _GRACE_SECONDS = 60.0
 _TRIES = 5
-# Dead runs that a lease remembers; the oldest ones are dropped.
-_MOST_DIED = 20
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +33,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         run_id: of the run that holds the lease; empty once it was released.
         engine: that does the work.
         since, until: UNIX seconds.
-        died: earlier holders that did not release it, and that the history does not have yet.
+        maintained: when maintenance of the table last ended, UNIX seconds; None for never.
     """
 
     table: str
@@ -45,7 +41,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     engine: str = ""
     since: float = 0.0
     until: float = 0.0
-    died: tuple[str, ...] = ()
+    maintained: float | None = None
 
     def keeps_out(self, run_id: str, now: float) -> bool:
         """Return whether a run must wait for this lease."""
@@ -112,40 +108,27 @@ class Leases:
                 engine=engine,
                 since=found[0].since if found and ours else now,
                 until=now + seconds,
-                died=_died(found[0], run_id) if found else (),
+                maintained=found[0].maintained if found else None,
             )
             if self._written(table, lease, found[1] if found else None):
                 return lease
         raise LeaseHeld(_somebodys(table))
 
-    def dead(self, table: TableAddress, run_id: str) -> tuple[str, ...]:
-        """Return the runs that died holding a table and are not in its history, oldest first.
-
-        Args:
-            table: its address.
-            run_id: of the caller, which is left out.
-        """
-        lease = self.look(table)
-        if lease is None or lease.keeps_out(run_id, self._clock.now()):
-            # The run that holds the lease records them.
-            return ()
-        return _died(lease, run_id)
-
-    def release(self, table: TableAddress, run_id: str, recorded: Collection[str] = ()) -> bool:
+    def release(self, table: TableAddress, run_id: str, *, is_maintained: bool = False) -> bool:
         """Release the lease on a table; return False if this run does not hold it.
 
         Args:
             table: its address.
             run_id: of the run that releases it.
-            recorded: runs that died holding it, and are in the history by now.
+            is_maintained: whether an engine worked on the table.
         """
         for _ in range(_TRIES):
             found = self._read(table)
-            if found is None or not _is_to_free(found[0], run_id, recorded):
+            if found is None or found[0].run_id != run_id:
                 return False
-            died = tuple(one for one in found[0].died if one not in recorded)
             now = self._clock.now()
-            free = msgspec.structs.replace(found[0], run_id="", until=now, died=died)
+            maintained = now if is_maintained else found[0].maintained
+            free = msgspec.structs.replace(found[0], run_id="", until=now, maintained=maintained)
             if self._written(table, free, found[1]):
                 return True
         return False
@@ -206,18 +189,6 @@ class Leases:
         except (AlreadyExists, ObjectMissing):
             return False
         return True
-
-
-def _died(lease: Lease, run_id: str) -> tuple[str, ...]:
-    """Return the runs other than this one that a free or expired lease shows to be dead."""
-    runs = dict.fromkeys((*lease.died, lease.run_id))
-    return tuple(one for one in runs if one not in ("", run_id))[-_MOST_DIED:]
-
-
-def _is_to_free(lease: Lease, run_id: str, recorded: Collection[str]) -> bool:
-    if lease.run_id:
-        return lease.run_id == run_id or lease.run_id in recorded
-    return any(one in recorded for one in lease.died)
 
 
 def _somebodys(table: TableAddress) -> Lease:

@@ -21,7 +21,6 @@ from compactor.settings.specs import (
     Required,
     flag,
     globs,
-    number,
     one_of,
     whole,
 )
@@ -43,22 +42,41 @@ _DAY = 86_400
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,254}")
 _TABLE = re.compile(r"(glue|rest|sql|delta):")
 LATENCY_ACCEPTED = (
-    "estimate, glue_job:NAME, emr_serverless:APPLICATION_ID/JOB_NAME,"
+    "glue_job:NAME, emr_serverless:APPLICATION_ID/JOB_NAME,"
     " emr_step:CLUSTER_ID/STEP_NAME or athena:WORKGROUP"
 )
 _LATENCY = re.compile(
-    r"estimate"
-    r"|glue_job:[^\x00-\x1f]{1,255}"
+    r"glue_job:[^\x00-\x1f]{1,255}"
     r"|emr_serverless:[0-9a-z]{1,64}/[^\x00-\x1f]{1,256}"
     r"|emr_step:j-[A-Za-z0-9]{1,64}/[^\x00-\x1f]{1,256}"
     r"|athena:[A-Za-z0-9._-]{1,128}"
 )
 
 
-def _read_latency(value: object) -> str:
+class LatencySource(msgspec.Struct, frozen=True):
+    """The job or queries whose run times show how slow a table has become.
+
+    Attributes:
+        text: as in a rule.
+        kind: ``glue_job``, ``emr_serverless``, ``emr_step`` or ``athena``.
+        place: application, cluster or workgroup; empty for a job of Glue.
+        name: of the job or step; empty for a workgroup.
+    """
+
+    text: str
+    kind: str
+    place: str = ""
+    name: str = ""
+
+
+def _read_latency(value: object) -> LatencySource:
     if not isinstance(value, str) or not _LATENCY.fullmatch(value):
         raise ValueError
-    return value
+    kind, _, job = value.partition(":")
+    if kind == "glue_job":
+        return LatencySource(value, kind, name=job)
+    place, _, name = job.partition("/")
+    return LatencySource(value, kind, place, name)
 
 
 def _columns(*orders: str) -> Reader:
@@ -192,23 +210,21 @@ class Rule(msgspec.Struct, frozen=True):
         ),
     ]
     latency: Annotated[
-        str,
+        LatencySource | None,
         Declared(
             _DUE,
-            "estimate",
+            None,
             Reader(LATENCY_ACCEPTED, _read_latency),
-            "Whose run times show how slow a table has become: by default what its metadata makes"
-            " us expect of a scan.",
+            "Whose run times show how slow a table has become.",
         ),
     ]
-    slower_by: Annotated[
-        float,
+    slower_than_seconds: Annotated[
+        int | None,
         Declared(
             _DUE,
-            0.25,
-            number(0, 100),
-            "A table is due when the rolling average of these exceeds by this share the best seen"
-            " after one of its last five compactions.",
+            None,
+            seconds(1, 366 * _DAY),
+            "It is due when the median of the last seven of these is longer.",
         ),
     ]
     files_over: Annotated[
@@ -329,6 +345,9 @@ def _require_sense(where: str, rule: Rule) -> None:
     if rule.num_files is not None and (rule.sort or rule.zorder or rule.target_bytes):
         accepted = "null where sort, zorder or target_bytes is given"
         raise InvalidInput(f"{where}.num_files", rule.num_files, accepted)
+    if (rule.latency is None) != (rule.slower_than_seconds is None):
+        accepted = "both latency and slower_than_seconds, or neither"
+        raise InvalidInput(f"{where}.slower_than_seconds", rule.slower_than_seconds, accepted)
     for name, floor in _FLOORS.items():
         days = getattr(rule, name)
         if days < floor and not rule.below_floor:

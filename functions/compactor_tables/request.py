@@ -56,7 +56,7 @@ class MaintenanceRequest:
             _WHERE,
             Required.REQUIRED,
             Reader("s3://bucket/prefix/", _read_state),
-            "Where orders, receipts, leases and histories lie; no table may lie there.",
+            "Where orders, receipts and leases lie; no table may lie there.",
         ),
     ]
     tables: Annotated[
@@ -97,8 +97,7 @@ class MaintenanceRequest:
             _HOW,
             False,
             flag(),
-            "Maintain a table only when its scans became slower, its files too many, or the"
-            " date of its rule has come.",
+            "Maintain a table only when files_over, every or latency of its rule says so.",
         ),
     ]
     max_tables: Annotated[

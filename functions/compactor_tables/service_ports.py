@@ -50,3 +50,20 @@ class Queries(Protocol):
             TransientStoreError: the service did not answer.
         """
         ...
+
+
+class RunTimes(Protocol):
+    """A record of how long a job, or the queries of a table, took."""
+
+    def last(self, count: int, since: float) -> list[float]:
+        """Return the seconds of the last successful runs, without the time in a queue.
+
+        Args:
+            count: number of runs at most.
+            since: runs that began earlier do not count, UNIX seconds.
+
+        Raises:
+            TransientStoreError: the service did not answer.
+            InvalidInput: there is no such job, or access to it is denied.
+        """
+        ...

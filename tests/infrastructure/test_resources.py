@@ -175,7 +175,7 @@ def test_functions_run_one_bundle_with_room_and_time(
         # The state machine waits for 920 seconds; a batch of events waits six times as long.
         assert one["Timeout"] == (60 if _handled(one) == "register" else 900)
         # Who lists or takes tables holds nothing of them.
-        least = 512 if _handled(one) in {"list_tables", "begin_table"} else 1_024
+        least = 512 if _handled(one) in {"list_tables", "begin_table", "end_table"} else 1_024
         assert one["MemorySize"] >= least
         assert one["Handler"].startswith(("compactor_handlers.", "compactor_tables.handlers."))
 

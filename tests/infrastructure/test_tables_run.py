@@ -47,7 +47,6 @@ _FILES, _OLD_SECONDS = 6, 2 * 86_400
 _IDLE = ("clean-up", "plan-clean-up", "compact-partition", "discover", "report")
 # Statements with a wildcard that this run has no use for, and when there is one.
 _OTHERWISE = {
-    ("plan-table", "s3:DeleteObject"): "a history of more than sixty looks is summed up",
     ("athena-step", "athena:GetQueryResults"): "rows are compared after a rewrite",
 }
 

@@ -67,8 +67,6 @@ from compactor.sinks.upserts import UpsertCounts, UpsertKey
 from compactor_tables.lease import Lease
 from compactor_tables.maintenance_receipts import MaintenanceReceipt, Position, RewrittenPartition
 from compactor_tables.maintenance_report import TablesReport, Totals
-from compactor_tables.observation_history import Looks
-from compactor_tables.observations import Look, Maintained
 from compactor_tables.orders import Condition as OrderCondition
 from compactor_tables.orders import Order, PartitionOrder
 from compactor_tables.outcomes import Foretold, Outcome
@@ -128,9 +126,6 @@ OBJECTS: dict[str, Any] = {
     "RunReport": RunReport,
     "CleanUpReport": CleanUpReport,
     "RunCost": RunCost,
-    "Looks": Looks,
-    "Look": Look,
-    "Maintained": Maintained,
     "Lease": Lease,
     "Order": Order,
     "PartitionOrder": PartitionOrder,
@@ -167,7 +162,6 @@ NUMBERED: tuple[str, ...] = (
     "Round",
     "RunReport",
     "RunHistory",
-    "Looks",
     "Lease",
     "Order",
     "MaintenanceReceipt",

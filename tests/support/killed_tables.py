@@ -279,9 +279,8 @@ class World:
         """Make the handlers use this world's store and clock."""
         for module in (list_tables, plan_table, runtime):
             self.monkeypatch.setattr(module, "table_store", lambda _: self.store)
-        for module in (begin_table, end_table):
+        for module in (plan_table, begin_table, end_table):
             self.monkeypatch.setattr(module, "CLOCK", self.clock)
-        self.monkeypatch.setattr(plan_table, "SystemClock", lambda: self.clock)
 
     @property
     def leases(self) -> Leases:

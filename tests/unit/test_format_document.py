@@ -24,13 +24,11 @@ from compactor.model import PASSING_REASONS, Partition, Skipped
 from compactor.report.run_records import SparkErrorLine
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
-from compactor.settings.tables import TableAddress, parse_table
+from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri, parse_location
 from compactor_tables import document_keys as places
 from compactor_tables.maintenance_receipts import MaintenanceReceipt, write_receipt
 from compactor_tables.maintenance_report import report_on
-from compactor_tables.observation_history import keep_look
-from compactor_tables.observations import Look, Maintained
 from compactor_tables.orders import Order, write_order
 from compactor_tables.outcomes import outcome_of, write_outcome
 from tests.support.document_tables import NUMBERED, OBJECTS, VALUES, parts_of, table_of
@@ -182,7 +180,7 @@ def test_what_a_run_writes_has_the_fields_that_are_documented() -> None:
     require_ways(stored.store)
     # That of a table where there is one, below; of a round in test_rounds, of maintenance further
     # below.
-    others = {"ProbeRecord", "TableReceipt", "Round", "Looks"}
+    others = {"ProbeRecord", "TableReceipt", "Round"}
     # Compared in test_leases.
     others |= {"Lease", *MAINTENANCE_RUN}
     assert {*others, *RESUMED, *written} >= set(NUMBERED)
@@ -206,20 +204,6 @@ def test_what_a_resumed_discovery_leaves_has_the_fields_that_are_documented() ->
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS)
     assert written.keys() == RESUMED
     require_ways(stored.store)
-
-
-def test_what_maintenance_leaves_has_the_fields_that_are_documented() -> None:
-    state, table = parse_location(f"s3://lake/{STATE}"), parse_table("delta:s3://lake/gold/orders/")
-    store = MemoryStore()
-    store.add_bucket("lake")
-    done = Maintained(engine="spark", status="done")
-    keep_look(Look(at=1.0, run_id="run-1", maintained=done), state, table, store)
-    keys = sorted(store.contents("lake", STATE))
-    assert len(keys) == 1
-    require_ways(store)
-    for name, key in zip(("Looks",), keys, strict=True):
-        assert keys_of(store.get("lake", key)) == set(table_of(name)), name
-        assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS)
 
 
 def test_what_a_maintenance_run_leaves_has_the_fields_that_are_documented() -> None:

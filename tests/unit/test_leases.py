@@ -73,35 +73,18 @@ def test_a_dead_runs_lease_ends_by_itself(leases: Leases, clock: ManualClock) ->
     leases.require(TABLE, "two")
 
 
-def test_a_lease_names_runs_that_died_with_the_table_until_they_are_recorded(
-    leases: Leases, clock: ManualClock
-) -> None:
-    for run_id in ("first", "second"):
-        leases.take(TABLE, run_id, engine="spark", seconds=1)
-        clock.advance(100)
-    leases.take(TABLE, "third", engine="spark", seconds=1)
-    assert leases.take(TABLE, "third", engine="spark", seconds=1).died == ("first", "second")
-    assert leases.dead(TABLE, "third") == ("first", "second")
-    # Whoever has it will tell; nobody else does.
-    assert leases.dead(TABLE, "other") == ()
+def test_a_lease_says_when_maintenance_last_ended(leases: Leases, clock: ManualClock) -> None:
+    assert leases.take(TABLE, "one", engine="spark").maintained is None
     clock.advance(100)
-    assert leases.dead(TABLE, "other") == ("first", "second", "third")
-    assert leases.release(TABLE, "other", recorded=["first", "third"]) is True
+    leases.release(TABLE, "one", is_maintained=True)
+    clock.advance(100)
+
+    leases.take(TABLE, "two", engine="spark")
+    leases.release(TABLE, "two")
+
     lease = leases.look(TABLE)
     assert lease is not None
-    assert (lease.run_id, lease.died) == ("", ("second",))
-    assert leases.take(TABLE, "second", engine="spark").died == ()
-
-
-def test_a_lease_that_was_taken_meanwhile_is_not_freed_by_a_run_that_records_the_dead(
-    leases: Leases, clock: ManualClock
-) -> None:
-    leases.take(TABLE, "dead", engine="spark", seconds=1)
-    clock.advance(100)
-    assert leases.dead(TABLE, "idle") == ("dead",)
-    leases.take(TABLE, "two", engine="spark")
-    assert leases.release(TABLE, "idle", recorded=["dead"]) is False
-    leases.require(TABLE, "two")
+    assert (lease.run_id, lease.maintained) == ("", NOW + 100)
 
 
 def test_what_was_given_back_is_free_immediately(leases: Leases) -> None:
@@ -140,7 +123,7 @@ def test_of_two_runs_that_take_it_concurrently_one_has_it(
     if held:
         leases.take(TABLE, "dead", engine="spark", seconds=1)
         clock.advance(1_000)
-    _between(store, verb, lambda: Leases(store, STATE, clock).take(TABLE, "two", engine="glue"))
+    _between(store, verb, lambda: Leases(store, STATE, clock).take(TABLE, "two", engine="athena"))
 
     with pytest.raises(LeaseHeld, match="run two"):
         leases.take(TABLE, "one", engine="spark")

@@ -17,8 +17,8 @@ pytest.importorskip("pyiceberg")
 pytest.importorskip("deltalake")
 
 from compactor_tables.lease import LEASE_SECONDS
+from compactor_tables.maintenance_receipts import DONE
 from compactor_tables.maintenance_report import TablesReport, read_report
-from compactor_tables.observation_history import read_history
 from tests.support.killed_tables import (
     BUCKET,
     DAY,
@@ -55,23 +55,22 @@ def check_table(world: World) -> None:
 
 
 def check_lease(world: World) -> None:
-    """Nobody has the table, and of nobody it is to be told."""
+    """Nobody has the table."""
     lease = world.leases.look(TABLE)
     assert lease is not None
-    assert (lease.run_id, lease.died) == ("", ())
+    assert lease.run_id == ""
 
 
-def noted(world: World) -> dict[str, int]:
-    """Files that were replaced, by run, as the history has them."""
-    looks = read_history(STATE, TABLE, world.store).looks
-    told = [(one.run_id, one.maintained) for one in looks if one.maintained is not None]
-    assert len(told) == len({run for run, _ in told}), "a run was noted twice"
-    return {run: work.files for run, work in told if work.files}
+def recorded(world: World) -> dict[str, int]:
+    """Files that were replaced, by run, as the receipts of both runs have them."""
+    receipts = [one for one in map(world.receipt, ("one", "two")) if one is not None]
+    files = {one.run_id: sum(each.files for each in one.of(DONE)) for one in receipts}
+    return {run_id: count for run_id, count in files.items() if count}
 
 
 def check_undo(world: World, run_id: str = "") -> None:
     """The way back is known, and leads to a version with the same rows, from before the rewrite."""
-    receipt = world.receipt(run_id or [*noted(world)][-1])
+    receipt = world.receipt(run_id or [*recorded(world)][-1])
     assert receipt is not None
     assert world.table.rows(receipt.undo) == world.rows
     assert receipt.undo_sql.endswith(f"TO VERSION AS OF {receipt.undo}")
@@ -97,7 +96,7 @@ def test_a_run_that_is_not_killed_does_all_of_it(world: World) -> None:
     check_lease(world)
     check_undo(world)
     check_report(world, "one")
-    assert noted(world) == {"one": len(DAYS) * FILES}
+    assert recorded(world) == {"one": len(DAYS) * FILES}
 
 
 def killed_worlds(monkeypatch: pytest.MonkeyPatch) -> list[World]:
@@ -131,7 +130,7 @@ def test_begun_again_by_its_name_it_goes_on_and_all_is_recorded_once(
         check_lease(world)
         check_undo(world, "one")
         check_report(world, "one")
-        assert noted(world) == {"one": len(DAYS) * FILES}
+        assert recorded(world) == {"one": len(DAYS) * FILES}
 
 
 def test_the_next_run_leaves_the_table_while_the_lease_goes_on(
@@ -150,7 +149,7 @@ def test_the_next_run_leaves_the_table_while_the_lease_goes_on(
             check_table(world)
 
 
-def test_the_next_run_after_the_lease_ends_it_and_reports_the_dead_one(
+def test_the_next_run_after_the_lease_does_what_is_not_done_yet(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for world in killed_worlds(monkeypatch):
@@ -158,22 +157,19 @@ def test_the_next_run_after_the_lease_ends_it_and_reports_the_dead_one(
         world.clock.advance(LEASE_SECONDS + DAY)
         assert world.run("two")["status"] == "succeeded"
         check_table(world)
-        check_lease_of_late(world)
+        check_expired_lease(world)
         check_report(world, "two")
         # What was committed right before the kill is in no receipt: of one partition at most.
-        history, replaced = noted(world), Counter(run for run, _ in world.table.replaced)
-        assert history.get("two", 0) == replaced["two"]
-        assert replaced["one"] - FILES <= history.get("one", 0) <= replaced["one"]
-        receipt = world.receipt("one")
-        told = sum(one.files for one in receipt.partitions) if receipt else 0
-        assert history.get("one", 0) == told
+        files, replaced = recorded(world), Counter(run for run, _ in world.table.replaced)
+        assert files.get("two", 0) == replaced["two"]
+        assert replaced["one"] - FILES <= files.get("one", 0) <= replaced["one"]
         check_undo(world)
 
 
-def check_lease_of_late(world: World) -> None:
-    """As :func:`check_lease`; a run that was killed before its lease left none."""
-    if world.leases.look(TABLE) is not None:
-        check_lease(world)
+def check_expired_lease(world: World) -> None:
+    """Nobody has the table; a run that had nothing to do left the lease of the dead one."""
+    lease = world.leases.look(TABLE)
+    assert lease is None or not lease.keeps_out("three", world.clock.now())
 
 
 def job_writes(world: World) -> int:
@@ -202,12 +198,8 @@ def test_a_driver_that_dies_is_reported_and_the_next_run_does_the_rest(
         check_table(world)
         check_lease(world)
         check_report(world, "two")
-        receipt = world.receipt("one")
-        assert receipt is not None
-        told = sum(one.files for one in receipt.partitions)
-        assert noted(world).get("one", 0) == told
         replaced = Counter(run for run, _ in world.table.replaced)
-        assert noted(world).get("two", 0) == replaced["two"]
+        assert recorded(world).get("two", 0) == replaced["two"]
 
 
 def die(world: World, number: int, job: Callable[[], None]) -> None:
@@ -239,7 +231,7 @@ def test_a_write_whose_answer_is_an_error_is_done_once_or_reported(
             check_table(world)
             check_undo(world, "one")
             check_report(world, "one")
-            assert noted(world) == {"one": len(DAYS) * FILES}
+            assert recorded(world) == {"one": len(DAYS) * FILES}
             continue
         # The store of a job has no Retry behind it but its own: it says what it knows.
         failed += 1

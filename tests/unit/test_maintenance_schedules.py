@@ -76,8 +76,8 @@ def test_what_is_no_date_is_refused_with_the_rule_and_the_field(every: object) -
 
 @pytest.mark.parametrize(
     "latency",
-    ["glue_job:", "emr_serverless:00f1/", "emr_step:x/y", "athena:a b", "spark", 3],
+    ["glue_job:", "emr_serverless:00f1/", "emr_step:x/y", "athena:a b", "estimate", 3],
 )
-def test_a_source_of_latency_is_one_of_five(latency: object) -> None:
+def test_a_source_of_latency_is_one_of_four(latency: object) -> None:
     with pytest.raises(InvalidInput, match=r"latency.*athena:WORKGROUP"):
         read_policies([{"match": ["*"], "latency": latency}])

@@ -11,7 +11,6 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from compactor.errors import InvalidInput, TransientStoreError
-from compactor.ports import RunTime
 from compactor.settings.tables import parse_table
 from compactor_tables.aws.run_times import AthenaQueries, ClusterStep, GlueJob, ServerlessJob
 
@@ -54,8 +53,8 @@ def test_the_runs_of_a_glue_job_that_succeeded_are_reported_newest_first(stubbed
     stub.add_response(
         "get_job_runs", {"JobRuns": second, "NextToken": "u"}, asked | {"NextToken": "t"}
     )
-    found = GlueJob("nightly", client).since(NOW - 1_000, NOW)
-    assert found == [RunTime(NOW - 100, 40.0)]
+    found = GlueJob("nightly", client).last(7, NOW - 1_000)
+    assert found == [40.0]
 
 
 @pytest.mark.parametrize("stubbed", ["glue"], indirect=True)
@@ -63,7 +62,7 @@ def test_a_job_that_is_not_there_is_the_mistake_of_the_rule(stubbed: Any) -> Non
     client, stub = stubbed
     stub.add_client_error("get_job_runs", "EntityNotFoundException", "Job nightly not found")
     with pytest.raises(InvalidInput, match="glue_job:nightly") as refused:
-        GlueJob("nightly", client).since(0, NOW)
+        GlueJob("nightly", client).last(7, 0)
     assert refused.value.field == "latency"
 
 
@@ -72,7 +71,7 @@ def test_a_service_that_is_busy_is_asked_again_later(stubbed: Any) -> None:
     client, stub = stubbed
     stub.add_client_error("get_job_runs", "ThrottlingException", "Rate exceeded", 400)
     with pytest.raises(TransientStoreError, match="glue_job:nightly"):
-        GlueJob("nightly", client).since(0, NOW)
+        GlueJob("nightly", client).last(7, 0)
 
 
 @pytest.mark.parametrize("stubbed", ["emr-serverless"], indirect=True)
@@ -102,8 +101,8 @@ def test_the_runs_with_a_name_of_an_application_are_asked_one_by_one(stubbed: An
     told = run | {"jobRunId": "j1", "startedAt": moment(250), "totalExecutionDurationSeconds": 90}
     told |= {"jobDriver": {"sparkSubmit": {"entryPoint": "s3://a/b.py"}}}
     stub.add_response("get_job_run", {"jobRun": told}, {"applicationId": "00f1", "jobRunId": "j1"})
-    found = ServerlessJob("00f1", "load", client).since(NOW - 1_000, NOW)
-    assert found == [RunTime(NOW - 250, 90.0)]
+    found = ServerlessJob("00f1", "load", client).last(7, NOW - 1_000)
+    assert found == [90.0]
 
 
 @pytest.mark.parametrize("stubbed", ["emr"], indirect=True)
@@ -121,8 +120,8 @@ def test_the_steps_with_a_name_of_a_cluster_are_returned(stubbed: Any) -> None:
     steps = [step("load", 100, 60), step("other", 200, 10), step("load", 300, 50)]
     asked = {"ClusterId": "j-1", "StepStates": ["COMPLETED"]}
     stub.add_response("list_steps", {"Steps": steps}, asked)
-    found = ClusterStep("j-1", "load", client).since(NOW - 1_000, NOW)
-    assert found == [RunTime(NOW - 100, 60.0), RunTime(NOW - 300, 50.0)]
+    found = ClusterStep("j-1", "load", client).last(7, NOW - 1_000)
+    assert found == [60.0, 50.0]
 
 
 def query(
@@ -174,8 +173,8 @@ def test_the_queries_of_a_workgroup_that_read_the_table_are_reported(stubbed: An
         {"QueryExecutions": [*COUNTED, *PASSED_OVER]},
         {"QueryExecutionIds": ANY},
     )
-    found = AthenaQueries("primary", TABLE, client).since(NOW - 1_000, NOW)
-    assert found == [RunTime(NOW - 10, 1.0), RunTime(NOW - 20, 2.0), RunTime(NOW - 30, 3.0)]
+    found = AthenaQueries("primary", TABLE, client).last(7, NOW - 1_000)
+    assert found == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize("stubbed", ["athena"], indirect=True)
@@ -183,4 +182,4 @@ def test_a_workgroup_that_is_not_there_is_the_mistake_of_the_rule(stubbed: Any) 
     client, stub = stubbed
     stub.add_client_error("list_query_executions", "InvalidRequestException", "WorkGroup x ...")
     with pytest.raises(InvalidInput, match="WorkGroup x"):
-        AthenaQueries("x", TABLE, client).since(0, NOW)
+        AthenaQueries("x", TABLE, client).last(7, 0)

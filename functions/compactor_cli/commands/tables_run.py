@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-when-due",
         action="store_true",
-        help="skip tables that are still as fast as after their last compaction",
+        help="skip tables unless files_over, every or latency of their rule says they are due",
     )
     parser.add_argument(
         "--stack",

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from compactor.aws.services import Thing, answers_of, service_client
-from compactor.ports import RunTime, RunTimes
 from compactor.settings.tables import DELTA, TableAddress
+from compactor_tables.policies import LatencySource
+from compactor_tables.service_ports import RunTimes
 
-#: Maximum number of runs in one answer.
-MOST_RUNS = 200
-# EMR Serverless needs a request for each run.
-_MOST_ASKED = 50
 _MOST_PAGES = 20
 _ATHENA_BATCH = 50
 # Statements that read; maintenance, ours or others', does not count.
@@ -31,25 +28,26 @@ _READS = re.compile(
 )
 
 
-def open_run_times(kind: str, place: str, name: str, table: TableAddress) -> RunTimes:
-    """Return the run times of a latency source.
+class _Run(NamedTuple):
+    """A finished run: its begin, UNIX seconds, and its duration."""
 
-    Args:
-        kind: ``glue_job``, ``emr_serverless``, ``emr_step`` or ``athena``.
-        place: application, cluster or workgroup.
-        name: of the job or step.
-        table: for Athena, the table whose queries count.
+    began: float
+    seconds: float
+
+
+def open_run_times(source: LatencySource, table: TableAddress) -> RunTimes:
+    """Return the run times of a source; of Athena's queries those that read the table.
 
     Raises:
         InvalidInput: no AWS region is configured.
     """
-    if kind == "glue_job":
-        return GlueJob(name)
-    if kind == "emr_serverless":
-        return ServerlessJob(place, name)
-    if kind == "emr_step":
-        return ClusterStep(place, name)
-    return AthenaQueries(place, table)
+    if source.kind == "glue_job":
+        return GlueJob(source.name)
+    if source.kind == "emr_serverless":
+        return ServerlessJob(source.place, source.name)
+    if source.kind == "emr_step":
+        return ClusterStep(source.place, source.name)
+    return AthenaQueries(source.place, table)
 
 
 class _Asked:
@@ -61,15 +59,15 @@ class _Asked:
         self._thing = thing
         self._client = client or service_client(self.service)
 
-    def since(self, start: float, end: float) -> Sequence[RunTime]:
-        """See :class:`compactor.ports.RunTimes`."""
+    def last(self, count: int, since: float) -> list[float]:
+        """See :class:`compactor_tables.service_ports.RunTimes`."""
         with self._answers():
-            found = (one for one in self._runs(start) if start < one.began <= end)
-            return list(islice(found, MOST_RUNS))
+            newest = (one.seconds for one in self._runs(since) if one.began > since)
+            return list(islice(newest, count))
 
     @abstractmethod
-    def _runs(self, start: float) -> Iterator[RunTime]:
-        """Return successful runs; some may have begun before ``start``."""
+    def _runs(self, start: float) -> Iterator[_Run]:
+        """Return successful runs, newest first; some may have begun before ``start``."""
 
     def _answers(self) -> AbstractContextManager[None]:
         return answers_of(f"run times of {self._thing.value}", self._thing)
@@ -84,14 +82,14 @@ class GlueJob(_Asked):
         super().__init__(Thing("latency", f"glue_job:{name}", "a job of Glue"), client)
         self._name = name
 
-    def _runs(self, start: float) -> Iterator[RunTime]:
+    def _runs(self, start: float) -> Iterator[_Run]:
         asked: dict[str, Any] = {"JobName": self._name, "MaxResults": 200}
         for page in _pages(self._client.get_job_runs, asked, "NextToken"):
             runs = page["JobRuns"]
             for one in runs:
                 if one["JobRunState"] == "SUCCEEDED":
                     # ExecutionTime excludes the wait for capacity, which does not depend on tables.
-                    yield RunTime(_seconds(one["StartedOn"]), float(one["ExecutionTime"]))
+                    yield _Run(_seconds(one["StartedOn"]), float(one["ExecutionTime"]))
             if _all_before(start, (one["StartedOn"] for one in runs)):
                 return
 
@@ -107,13 +105,17 @@ class ServerlessJob(_Asked):
         self._application = application
         self._name = name
 
-    def _runs(self, start: float) -> Iterator[RunTime]:
-        for run in islice(self._named(start), _MOST_ASKED):
+    def _runs(self, start: float) -> Iterator[_Run]:
+        # The order of the answer is not documented.
+        newest = sorted(
+            self._named(start), key=lambda run: _seconds(run["createdAt"]), reverse=True
+        )
+        for run in newest:
             answer = self._client.get_job_run(applicationId=self._application, jobRunId=run["id"])
             one = answer["jobRun"]
             seconds = one.get("totalExecutionDurationSeconds")
             if seconds is not None:
-                yield RunTime(_seconds(one.get("startedAt", one["createdAt"])), float(seconds))
+                yield _Run(_seconds(one.get("startedAt", one["createdAt"])), float(seconds))
 
     def _named(self, start: float) -> Iterator[Mapping[str, Any]]:
         asked: dict[str, Any] = {
@@ -137,14 +139,14 @@ class ClusterStep(_Asked):
         self._cluster = cluster
         self._name = name
 
-    def _runs(self, start: float) -> Iterator[RunTime]:
+    def _runs(self, start: float) -> Iterator[_Run]:
         asked: dict[str, Any] = {"ClusterId": self._cluster, "StepStates": ["COMPLETED"]}
         for page in _pages(self._client.list_steps, asked, "Marker"):
             times = [one["Status"]["Timeline"] for one in page["Steps"]]
             for one, time in zip(page["Steps"], times, strict=True):
                 if one["Name"] == self._name and {"StartDateTime", "EndDateTime"} <= time.keys():
                     began = _seconds(time["StartDateTime"])
-                    yield RunTime(began, _seconds(time["EndDateTime"]) - began)
+                    yield _Run(began, _seconds(time["EndDateTime"]) - began)
             if _all_before(start, (one["CreationDateTime"] for one in times)):
                 return
 
@@ -163,7 +165,7 @@ class AthenaQueries(_Asked):
         self._workgroup = workgroup
         self._named = _Named(table)
 
-    def _runs(self, start: float) -> Iterator[RunTime]:
+    def _runs(self, start: float) -> Iterator[_Run]:
         asked: dict[str, Any] = {"WorkGroup": self._workgroup, "MaxResults": _ATHENA_BATCH}
         for page in _pages(self._client.list_query_executions, asked, "NextToken"):
             ids = page["QueryExecutionIds"]
@@ -175,7 +177,7 @@ class AthenaQueries(_Asked):
                 millis = one.get("Statistics", {}).get("EngineExecutionTimeInMillis")
                 if millis is not None and self._counts(one):
                     began = _seconds(one["Status"]["SubmissionDateTime"])
-                    yield RunTime(began, millis / 1_000)
+                    yield _Run(began, millis / 1_000)
             if _all_before(start, (one["Status"]["SubmissionDateTime"] for one in queries)):
                 return
 

@@ -9,9 +9,14 @@ from aws_lambda_powertools.metrics import MetricUnit
 from compactor.failures import failure_text
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor_tables.handlers.runtime import CLOCK, RunOfTables, table_metric, table_of
-from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt, write_receipt
-from compactor_tables.outcomes import Outcome, outcome_of
-from compactor_tables.table_end import Ending
+from compactor_tables.lease import Leases
+from compactor_tables.maintenance_receipts import (
+    DONE,
+    MaintenanceReceipt,
+    read_receipt,
+    write_receipt,
+)
+from compactor_tables.outcomes import Outcome, outcome_of, write_outcome
 
 _NOTHING_FORETOLD: dict[str, Any] = {"engine": "none", "reason": "it was not planned"}
 _FIGURES = (
@@ -43,9 +48,10 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     plan = {**plan, "table": table.text, "run_id": run.run_id}
     order = run.order(plan) if plan["engine"] != "none" else None
     outcome = outcome_of(plan, order, receipt)
-    ending = Ending(run.state, table, run.store, CLOCK)
-    for one in ending.end(outcome, receipt):
-        logger.warning("recorded a run that died", table=table.text, died=one)
+    write_outcome(outcome, run.state, run.store)
+    # Last, so that the run that takes the table next finds what this one left.
+    leases = Leases(run.store, run.state, CLOCK)
+    leases.release(table, run.run_id, is_maintained=outcome.status == DONE)
     _count(outcome)
     return {"table": table.text, "status": outcome.status, "line": outcome.line}
 

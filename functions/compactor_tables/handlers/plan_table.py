@@ -9,15 +9,16 @@ from typing import Any
 import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.clock import SystemClock
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.tables import parse_table
 from compactor_tables import document_keys as places
+from compactor_tables.aws.run_times import open_run_times
 from compactor_tables.costs import ENGINES
+from compactor_tables.due_tables import decide_due
 from compactor_tables.engine_choice import NONE
-from compactor_tables.handlers.runtime import prices, table_metric, table_store
+from compactor_tables.handlers.runtime import CLOCK, prices, table_metric, table_store
+from compactor_tables.lease import Leases
 from compactor_tables.metadata.measuring import measure_table
-from compactor_tables.observing import Watched, watch
 from compactor_tables.orders import Order, find_order, write_order
 from compactor_tables.table_planning import TablePlan, foretold_by, plan_table
 from compactor_tables.worklist import read_stored_request
@@ -42,7 +43,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """
     store = table_store(context)
     request = read_stored_request(event["request"]["bucket"], event["request"]["key"], store)
-    address, now = parse_table(event["table"]), SystemClock().now()
+    address, now = parse_table(event["table"]), CLOCK.now()
     bucket, key = places.order_key(request.state, event["run_id"], address)
     earlier = find_order(bucket, key, store)
     if earlier is not None and earlier.engine != NONE:
@@ -52,17 +53,15 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     available = json.loads(os.environ.get(ENGINES_HERE, json.dumps(ENGINES)))
     matched = request.policies.of(address.text)
     plan = plan_table(measure, matched, now, available, prices=prices())
-    # Every run adds a look, even if it does not use it, so that the history has no gaps.
-    due = watch(
-        Watched(request.state, address, store),
-        measure,
-        matched.rule,
-        now,
-        run_id=event["run_id"],
-        nothing_to_do=not plan.steps,
-    )
-    if request.only_when_due and plan.engine != NONE and not due:
-        plan = _left(plan, f"not due: {due.reason}")
+    if request.only_when_due and plan.engine != NONE:
+        rule = matched.rule
+        lease = Leases(store, request.state, CLOCK).look(address)
+        maintained = lease.maintained if lease is not None else None
+        run_times = open_run_times(rule.latency, address) if rule.latency is not None else None
+        due = decide_due(rule, measure, maintained, now, run_times)
+        logger.info("due" if due.is_due else "not due", table=address.text, reason=due.reason)
+        if not due.is_due:
+            plan = _left(plan, f"not due: {due.reason}")
     order = plan.order(event["run_id"])
     write_order(order, request.state, store)
     _count(plan)
