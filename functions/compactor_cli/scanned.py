@@ -227,6 +227,8 @@ def _skipped(found: Scanned) -> dict[str, dict[str, Any]]:
 
 
 def _show_commands(found: Scanned) -> None:
+    if not found.proposals:
+        return
     several = len(found.proposals) > 1
     print_line("Next", "bold")
     if several and found.choice.either:

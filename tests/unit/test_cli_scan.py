@@ -53,6 +53,34 @@ def scanned(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return found
 
 
+JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00" + bytes(3_000)
+
+
+def test_images_would_not_be_compacted_so_nothing_pays_and_no_run_is_proposed(
+    store, capsys, tmp_path
+):
+    seeded(store, 200, JPEG, "{n:04}.jpg")
+    found = scanned(capsys)
+    assert found["inputs"] == []
+    file = tmp_path / "compactor.toml"
+    assert cli.main(["scan", URI, "--save", "images", "--job-file", str(file)]) == 1
+    out, err = capsys.readouterr()
+    assert (
+        out.splitlines()[0] == "nothing would be compacted, so nothing is spent and nothing saved"
+    )
+    assert "compactor run" not in out
+    assert "was not written" in err
+    assert not file.exists()
+
+
+def test_the_figures_are_of_what_the_sample_shows_to_be_taken(store, capsys):
+    seeded(store, 100)
+    seeded(store, 300, JPEG, "{n:04}.jpg")
+    sources, outputs = scanned(capsys)["money"]["stored"]
+    assert (sources["objects"], sources["bytes"]) == (100, 100 * len(JSON))
+    assert outputs["objects"] == 10
+
+
 def test_a_scan_reads_one_listing_and_at_most_64_first_bytes_and_writes_nothing(store, capsys):
     large = gzip.compress(JSON * 100) + b"\0" * 2 * RANGE_BYTES
     seeded(store, 300, large, "{n:04}.json.gz")

@@ -65,7 +65,7 @@ def test_the_sources_are_what_a_run_takes_by_their_classes():
             ("2026/10/01/cold.json", 500, "DEEP_ARCHIVE"),
         ]
     )
-    before, after = holdings_of(seen, choice)
+    before, after = holdings_of(seen, choice, {})
     # Two of 1,002 keys are left alone, and the layout has them all.
     told = {one.storage_class: (one.objects, one.small_objects) for one in before}
     assert told == {"STANDARD": (900, 900), "STANDARD_IA": (100, 0)}
@@ -76,9 +76,9 @@ def test_the_sources_are_what_a_run_takes_by_their_classes():
 
 def test_what_was_not_listed_counts_too():
     seen, choice = found(days(1_000))
-    (once,), _ = holdings_of(seen, choice)
+    (once,), _ = holdings_of(seen, choice, {})
     seen.rest = Rest("logs/x", 3_000, 0)
-    (before,), (after,) = holdings_of(seen, choice)
+    (before,), (after,) = holdings_of(seen, choice, {})
     assert (before.objects, before.bytes) == (4 * once.objects, 4 * once.bytes)
     assert after.objects == 40
     assert work_of(seen, choice, SETTINGS).requests["GET"] == 4_000 + 2 * 40
@@ -99,7 +99,7 @@ def test_each_object_is_read_once_and_each_output_is_begun_ended_and_committed_w
 def test_large_objects_are_copied_and_not_read():
     seen, choice = found(days(1 << 30, 3))
     work = work_of(seen, choice, SETTINGS)
-    (before,), (after,) = holdings_of(seen, choice)
+    (before,), (after,) = holdings_of(seen, choice, {})
     assert work.requests["GET"] == 2 * 10
     assert before.objects == after.objects == 30
     # Two parts each.
@@ -111,7 +111,7 @@ def test_of_two_readings_of_the_same_keys_one_is_counted():
             for d in range(1, 9) for m in range(1, 9) for n in range(3)]  # fmt: skip
     seen, choice = found(keys)
     assert len(choice.layouts) == 2
-    (before,), _ = holdings_of(seen, choice)
+    (before,), _ = holdings_of(seen, choice, {})
     assert before.objects == len(keys)
     assert work_of(seen, choice, SETTINGS).requests["GET"] == len(keys) + 2 * 64
 
@@ -121,12 +121,12 @@ def test_two_layouts_beside_each_other_are_both_counted():
             for one, size, storage in days(1_000)]  # fmt: skip
     seen, choice = found(keys)
     assert len(choice.layouts) == 2
-    (before,), (after,) = holdings_of(seen, choice)
+    (before,), (after,) = holdings_of(seen, choice, {})
     assert (before.objects, after.objects) == (2_000, 20)
 
 
 def test_where_there_is_nothing_to_compact_there_is_nothing_to_count():
     seen, _ = found([("a/", 0, "STANDARD")])
     nothing = Choice((), clear=False, why="", total=0)
-    assert holdings_of(seen, nothing) == ((), ())
+    assert holdings_of(seen, nothing, {}) == ((), ())
     assert work_of(seen, nothing, SETTINGS).requests == {}

@@ -194,6 +194,7 @@ WRONG_VALUES = [
     ("date_format", "%Y/%m/%H", "%H needs a day"),
     ("date_format", "%Y//%m", "no empty segment"),
     ("date_format", "%Y/*/%m", "no wildcard"),
+    ("s3_source_uri", "s3://bucket/raw/*.json", "chosen by include, such as include *.json"),
     ("start", "yesterday", "an ISO date"),
     ("start", "20260131", "an ISO date"),
     ("start", "2026-02-30", "an ISO date"),

@@ -75,11 +75,14 @@ class Chances:
         self._chosen: dict[str, list[SourceObject]] = {}
         self._seen: dict[str, int] = {}
 
+    def kind(self, key: str) -> str:
+        """Return the kind that an object of this key counts as."""
+        kind = kind_of(key)
+        return kind if kind in self._seen or len(self._seen) < _MOST_KINDS else ""
+
     def add(self, one: SourceObject) -> None:
         """Add a readable object."""
-        kind = kind_of(one.key)
-        if kind not in self._seen and len(self._seen) >= _MOST_KINDS:
-            kind = ""
+        kind = self.kind(one.key)
         seen = self._seen[kind] = self._seen.get(kind, 0) + 1
         chosen = self._chosen.setdefault(kind, [])
         if len(chosen) < MOST_SAMPLED:
@@ -92,6 +95,13 @@ class Chances:
         places = shares(self._seen, MOST_SAMPLED)
         found = [one for kind, many in places.items() for one in self._chosen[kind][:many]]
         return sorted(found, key=lambda one: one.key)
+
+
+def taken_shares(looked: Sequence[Looked], kind: Callable[[str], str]) -> dict[str, float]:
+    """Return the share of the sampled objects of each kind that a run would not leave alone."""
+    counts = Counter(kind(one.source.key) for one in looked)
+    taken = Counter(kind(one.source.key) for one in looked if not one.refused)
+    return {name: taken[name] / many for name, many in counts.items()}
 
 
 def required_by(looked: Sequence[Looked]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from the numbers of objects, partitions and outputs. ``compactor plan`` is more 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from compactor.discovery.estimate import PASSES, of_functions, of_numbers
 from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, processors_of
@@ -25,18 +25,29 @@ def compacted_of(choice: Choice) -> Sequence[Layout]:
     return choice.layouts[:1] if choice.either else choice.layouts
 
 
-def holdings_of(seen: Seen, choice: Choice) -> tuple[tuple[Holding, ...], tuple[Holding, ...]]:
+def holdings_of(
+    seen: Seen, choice: Choice, shares: Mapping[str, float]
+) -> tuple[tuple[Holding, ...], tuple[Holding, ...]]:
     """Return what a run would compact by storage class, and the outputs that would replace it.
 
     Both are extrapolated if not all objects were listed. Objects that a run leaves because of their
     storage class, or because they are empty, are in neither.
+
+    Args:
+        seen: what was listed.
+        choice: of the keys' layout.
+        shares: of the objects of each kind of name, what a run does not leave alone.
     """
     layouts = compacted_of(choice)
     grown = _grown(seen)
     share = grown * sum(one.objects for one in layouts) / max(1, choice.total)
+    taken: dict[str, list[float]] = {}
+    for (name, kind), counts in sorted(seen.taken.items()):
+        before = taken.get(name, [0.0] * len(counts))
+        of_kind = shares.get(kind, 1.0)
+        taken[name] = [one + of_kind * more for one, more in zip(before, counts, strict=True)]
     holdings = (
-        Holding(name, *(round(share * count) for count in counts))
-        for name, counts in sorted(seen.taken.items())
+        Holding(name, *(round(share * count) for count in counts)) for name, counts in taken.items()
     )
     sources = tuple(one for one in holdings if one.objects)
     objects = sum(one.objects for one in sources)

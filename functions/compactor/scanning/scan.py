@@ -52,8 +52,8 @@ class Seen:
     Attributes:
         objects, bytes: of what was listed.
         classes: objects and bytes by storage class.
-        taken: what a run would take once it is old enough, by storage class: objects and bytes, and
-            those of objects below 128 KiB.
+        taken: what a run would read once it is old enough, by storage class and kind of name:
+            objects and bytes, and those of objects below 128 KiB.
         skips: what no run takes, whatever the layout.
         rest: None if everything was listed.
     """
@@ -64,7 +64,7 @@ class Seen:
     sizes: Sizes = field(default_factory=Sizes)
     arrivals: Arrivals = field(default_factory=Arrivals)
     classes: dict[str, tuple[int, int]] = field(default_factory=dict)
-    taken: dict[str, list[int]] = field(default_factory=dict)
+    taken: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     skips: Skips = field(default_factory=Skips)
     chances: Chances = field(default_factory=Chances)
     rest: Rest | None = None
@@ -199,7 +199,8 @@ class _Summing:
                 self._take(one)
 
     def _take(self, one: SourceObject) -> None:
-        counts = self.seen.taken.setdefault(one.storage_class, [0, 0, 0, 0])
+        kind = one.storage_class, self.seen.chances.kind(one.key)
+        counts = self.seen.taken.setdefault(kind, [0, 0, 0, 0])
         small = one.size < SMALL_BYTES
         for at, more in enumerate((1, one.size, small, one.size * small)):
             counts[at] += more

@@ -116,6 +116,10 @@ def parse_source(text: object) -> SourceLocation:
     bucket, segments = _split(text, SOURCE_ACCEPTED)
     if any("**" in segment for segment in segments):
         raise ValueError(f"{SOURCE_ACCEPTED}; one * never spans a /, and there is no **")
+    names = str(text).rpartition("/")[2]
+    if "*" in names and "." in names:
+        accepted = f"{SOURCE_ACCEPTED}, and objects are chosen by include, such as include {names}"
+        raise ValueError(accepted)
     first = next((n for n, segment in enumerate(segments) if "*" in segment), len(segments))
     return SourceLocation(_location(bucket, segments[:first]), segments[first:])
 

@@ -13,7 +13,7 @@ from compactor.money import Verdict
 from compactor.s3.store import S3Store
 from compactor.scanning.choosing import Choice, choose
 from compactor.scanning.proposals import Proposal, propose
-from compactor.scanning.sample import Looked, look, required_by
+from compactor.scanning.sample import Looked, look, required_by, taken_shares
 from compactor.scanning.savings import holdings_of, work_of
 from compactor.scanning.scan import Seen, scan
 from compactor.settings.settings import Settings
@@ -86,16 +86,19 @@ def run(args: argparse.Namespace) -> int:
     if not seen.objects:
         raise nothing_below(settings.source.root, store)
     looked = _looked(settings, store, seen)
+    decided, taken = _required(settings, store, looked)
     choice = _choice(seen, settings.source.root)
-    proposals = propose(
-        choice,
-        settings.source.root,
-        now,
-        destination=destination,
-        decided=_required(settings, store, looked),
-        arrivals=seen.arrivals,
-    )
-    sources, outputs = holdings_of(seen, choice)
+    sources, outputs = holdings_of(seen, choice, taken_shares(taken, seen.chances.kind))
+    proposals = []
+    if sources:
+        proposals = propose(
+            choice,
+            settings.source.root,
+            now,
+            destination=destination,
+            decided=decided,
+            arrivals=seen.arrivals,
+        )
     found = Scanned(
         uri=settings.source.root.uri,
         at=now,
@@ -166,15 +169,20 @@ def _looked(settings: Settings, store: S3Store, seen: Seen) -> list[Looked]:
         return look(chosen, store, settings, bar.advance)
 
 
-def _required(settings: Settings, store: S3Store, looked: list[Looked]) -> dict[str, str]:
-    """Return the fields that take what a run would leave alone; those refused are read again."""
+def _required(
+    settings: Settings, store: S3Store, looked: list[Looked]
+) -> tuple[dict[str, str], list[Looked]]:
+    """Return the fields that take what a run would leave alone, and the sample as read with them.
+
+    Those that were refused are read again.
+    """
     fields = required_by(looked)
     refused = [one.source for one in looked if one.refused]
     if not (fields and refused):
-        return fields
-    taken = [one for one in looked if not one.refused]
+        return fields, looked
     tried = Settings.from_input({**settings.to_dict(), **fields})
-    return required_by([*taken, *look(refused, store, tried)]) | fields
+    again = [*(one for one in looked if not one.refused), *look(refused, store, tried)]
+    return required_by(again) | fields, again
 
 
 def _choice(seen: Seen, root: S3Uri) -> Choice:
