@@ -19,6 +19,7 @@ from cdk.config import Config
 from cdk.encryption import encryption_of
 from cdk.function_set import FunctionSet
 from cdk.grants import (
+    Role,
     allow,
     may_list,
     may_list_parts,
@@ -27,7 +28,6 @@ from cdk.grants import (
     may_write,
     own_role,
 )
-from cdk.latencies import may_read_latencies
 from cdk.machines import Machine, MapRuns, allow_managed_rules, allow_map_runs, make_machine
 from cdk.maintained_tables import MaintainedTables
 from cdk.schedule import add_schedule, how_to_start
@@ -176,12 +176,21 @@ class Maintenance(Construct):
                 may_write(roles[name], state, below)
         tables.may_look(roles["list_tables"])
         tables.may_read_metadata(roles["plan_table"])
-        may_read_latencies(roles["plan_table"], self._config)
+        self._allow_scans(roles["plan_table"])
         tables.may_ask_optimizers(roles["begin_table"])
         tables.may_read_metadata(roles["athena_step"])
         allow(roles["athena_step"], ["athena:GetQueryResults"], [self._workgroup_arn])
         engines = json.dumps(self._config.table_engines)
         functions.by_name["plan_table"].add_environment("COMPACTOR_TABLE_ENGINES", engines)
+
+    def _allow_scans(self, role: Role) -> None:
+        """Allow reading how long the queries of the workgroups that rules name took."""
+        request = self._config.tables_request
+        rules = request.policies.rules if request is not None else ()
+        actions = ["athena:ListQueryExecutions", "athena:BatchGetQueryExecution"]
+        for name in sorted({rule.athena_workgroup for rule in rules if rule.athena_workgroup}):
+            workgroup = self._arn("athena", "workgroup", name, ArnFormat.SLASH_RESOURCE_NAME)
+            allow(role, actions, [workgroup])
 
     def _allow_queries(self, policy: iam.Policy) -> None:
         # Athena uses the rights of the role that starts a query.

@@ -1,4 +1,4 @@
-"""The interfaces to the outside world: object store, clock, deadline and run times."""
+"""The interfaces to the outside world: object store, clock and deadline."""
 
 from __future__ import annotations
 

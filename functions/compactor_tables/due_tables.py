@@ -7,7 +7,7 @@ from statistics import median
 
 from compactor_tables.measures import TableMeasure
 from compactor_tables.policies import Rule
-from compactor_tables.service_ports import RunTimes
+from compactor_tables.service_ports import Scans
 
 # The scans whose median counts, and the age of the oldest one that does.
 _SCANS, _OLDEST_SECONDS = 7, 30 * 86_400.0
@@ -26,7 +26,7 @@ def decide_due(
     measure: TableMeasure,
     maintained: float | None,
     now: float,
-    run_times: RunTimes | None = None,
+    scans: Scans | None = None,
 ) -> Due:
     """Decide whether a table is due.
 
@@ -35,32 +35,32 @@ def decide_due(
         measure: of the table, now.
         maintained: when maintenance last ended, UNIX seconds; None for never.
         now: UNIX seconds.
-        run_times: of the rule's ``latency``; None if it has none.
+        scans: by the rule's workgroup; None if it has none.
 
     Raises:
         TransientStoreError: the service did not answer.
-        InvalidInput: the job that the rule names does not exist, or access to it is denied.
+        InvalidInput: the workgroup that the rule names does not exist, or access to it is denied.
     """
     if rule.files_over is not None and measure.files > rule.files_over:
         return Due(True, f"{measure.files:,} files are more than {rule.files_over:,}")
     if rule.every is not None and rule.every.has_come(maintained, now):
         return Due(True, f"the date has come: {rule.every.text}")
-    if rule.slower_than_seconds is not None and run_times is not None:
+    if rule.slower_than_seconds is not None and scans is not None:
         # Scans before maintenance do not show what it gained.
         since = max(maintained or 0.0, now - _OLDEST_SECONDS)
-        return _compared(run_times.last(_SCANS, since), rule.slower_than_seconds)
+        return _compared(scans.last(_SCANS, since), rule.slower_than_seconds)
     if rule.files_over is None and rule.every is None:
-        return Due(False, "its rule has none of files_over, every and latency")
+        return Due(False, "its rule has none of files_over, every and slower_than_seconds")
     return Due(False, f"it has {measure.files:,} files, and the date has not come")
 
 
-def _compared(scans: list[float], limit: float) -> Due:
-    if not scans:
+def _compared(last: list[float], limit: float) -> Due:
+    if not last:
         return Due(False, "nothing has scanned it since its last maintenance")
-    typical = median(scans)
+    typical = median(last)
     is_slow = typical > limit
     return Due(
         is_slow,
-        f"the median of the last {len(scans):,} scans is {typical:,.1f} s,"
+        f"the median of the last {len(last):,} scans is {typical:,.1f} s,"
         f" {'over' if is_slow else 'not over'} {limit:,} s",
     )

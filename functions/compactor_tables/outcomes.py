@@ -25,8 +25,6 @@ from compactor_tables.orders import REWRITE, Order
 
 OUTCOME_VERSION = 1
 MORE = "more"
-# Engines that work partition by partition, and count rows if the order asks for it.
-_COUNTING = ("spark", "athena")
 _LONGEST_WHY = 2_000
 
 
@@ -166,7 +164,7 @@ def _fault(order: Order | None, receipt: MaintenanceReceipt) -> str:
         return f"{broken[0].name or 'the table'} {broken[0].status}: {broken[0].why}{more}"
     if receipt.status == FAILED:
         return "its engine says that it failed, and not why"
-    if order is not None and order.verify_rows and receipt.engine in _COUNTING:
+    if order is not None and order.verify_rows:
         blind = [one.name for one in receipt.of(DONE) if one.rows is None]
         if blind:
             return f"rows were to be compared, and were not in {blind[0] or 'the table'}"
@@ -176,7 +174,7 @@ def _fault(order: Order | None, receipt: MaintenanceReceipt) -> str:
 def _is_whole(order: Order | None, receipt: MaintenanceReceipt) -> bool:
     if receipt.status != DONE or receipt.of(GAVE_WAY):
         return False
-    if order is None or REWRITE not in order.steps or receipt.engine not in _COUNTING:
+    if order is None or REWRITE not in order.steps:
         return True
     named = {one.name for one in receipt.partitions}
     return all(one.name in named for one in order.partitions)

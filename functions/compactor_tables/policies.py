@@ -41,42 +41,13 @@ _DUE = "When it is due, with only_when_due"
 _DAY = 86_400
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,254}")
 _TABLE = re.compile(r"(glue|rest|sql|delta):")
-LATENCY_ACCEPTED = (
-    "glue_job:NAME, emr_serverless:APPLICATION_ID/JOB_NAME,"
-    " emr_step:CLUSTER_ID/STEP_NAME or athena:WORKGROUP"
-)
-_LATENCY = re.compile(
-    r"glue_job:[^\x00-\x1f]{1,255}"
-    r"|emr_serverless:[0-9a-z]{1,64}/[^\x00-\x1f]{1,256}"
-    r"|emr_step:j-[A-Za-z0-9]{1,64}/[^\x00-\x1f]{1,256}"
-    r"|athena:[A-Za-z0-9._-]{1,128}"
-)
+_WORKGROUP = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
-class LatencySource(msgspec.Struct, frozen=True):
-    """The job or queries whose run times show how slow a table has become.
-
-    Attributes:
-        text: as in a rule.
-        kind: ``glue_job``, ``emr_serverless``, ``emr_step`` or ``athena``.
-        place: application, cluster or workgroup; empty for a job of Glue.
-        name: of the job or step; empty for a workgroup.
-    """
-
-    text: str
-    kind: str
-    place: str = ""
-    name: str = ""
-
-
-def _read_latency(value: object) -> LatencySource:
-    if not isinstance(value, str) or not _LATENCY.fullmatch(value):
+def _read_workgroup(value: object) -> str:
+    if not isinstance(value, str) or not _WORKGROUP.fullmatch(value):
         raise ValueError
-    kind, _, job = value.partition(":")
-    if kind == "glue_job":
-        return LatencySource(value, kind, name=job)
-    place, _, name = job.partition("/")
-    return LatencySource(value, kind, place, name)
+    return value
 
 
 def _columns(*orders: str) -> Reader:
@@ -209,13 +180,13 @@ class Rule(msgspec.Struct, frozen=True):
             "When nothing may run.",
         ),
     ]
-    latency: Annotated[
-        LatencySource | None,
+    athena_workgroup: Annotated[
+        str | None,
         Declared(
             _DUE,
             None,
-            Reader(LATENCY_ACCEPTED, _read_latency),
-            "Whose run times show how slow a table has become.",
+            Reader("the name of a workgroup of Athena", _read_workgroup),
+            "Whose queries show how long scans of the table take.",
         ),
     ]
     slower_than_seconds: Annotated[
@@ -224,7 +195,7 @@ class Rule(msgspec.Struct, frozen=True):
             _DUE,
             None,
             seconds(1, 366 * _DAY),
-            "It is due when the median of the last seven of these is longer.",
+            "It is due when the median of the last seven scans is longer.",
         ),
     ]
     files_over: Annotated[
@@ -345,8 +316,8 @@ def _require_sense(where: str, rule: Rule) -> None:
     if rule.num_files is not None and (rule.sort or rule.zorder or rule.target_bytes):
         accepted = "null where sort, zorder or target_bytes is given"
         raise InvalidInput(f"{where}.num_files", rule.num_files, accepted)
-    if (rule.latency is None) != (rule.slower_than_seconds is None):
-        accepted = "both latency and slower_than_seconds, or neither"
+    if (rule.athena_workgroup is None) != (rule.slower_than_seconds is None):
+        accepted = "both athena_workgroup and slower_than_seconds, or neither"
         raise InvalidInput(f"{where}.slower_than_seconds", rule.slower_than_seconds, accepted)
     for name, floor in _FLOORS.items():
         days = getattr(rule, name)

@@ -97,7 +97,8 @@ class MaintenanceRequest:
             _HOW,
             False,
             flag(),
-            "Maintain a table only when files_over, every or latency of its rule says so.",
+            "Maintain a table only when files_over, every or slower_than_seconds of its rule"
+            " says so.",
         ),
     ]
     max_tables: Annotated[

@@ -52,18 +52,18 @@ class Queries(Protocol):
         ...
 
 
-class RunTimes(Protocol):
-    """A record of how long a job, or the queries of a table, took."""
+class Scans(Protocol):
+    """How long queries of a table took."""
 
     def last(self, count: int, since: float) -> list[float]:
-        """Return the seconds of the last successful runs, without the time in a queue.
+        """Return the seconds of the last queries, newest first, without the time in a queue.
 
         Args:
-            count: number of runs at most.
-            since: runs that began earlier do not count, UNIX seconds.
+            count: number of queries at most.
+            since: queries that began earlier do not count, UNIX seconds.
 
         Raises:
             TransientStoreError: the service did not answer.
-            InvalidInput: there is no such job, or access to it is denied.
+            InvalidInput: there is no such workgroup, or access to it is denied.
         """
         ...

@@ -182,12 +182,12 @@ def plan_table(
     older = any(one.rewrite.files and one.partition.spec != measure.spec for one in found[SPARK])
     unable = choosing.faults(measure, address, rule, available, has_older=older)
     takes = {
-        engine: _cost(engine, found[_as(engine)], prices)
+        engine: _cost(engine, found[engine], prices)
         for engine, fault in unable.items()
         if not fault
     }
     choice = choosing.choose(rule.engine, unable, takes)
-    selected = found[_as(choice.engine)]
+    selected = found.get(choice.engine, found[SPARK])
     steps = _steps(measure, rule, now, choice.engine, selected)
     choice = _with_time(rule, now, choice, steps, selected)
     if choice.engine == NONE:
@@ -215,11 +215,6 @@ def plan_table(
         prices=prices.region,
         template=_order(measure, matched, now, choice, steps=steps, selected=selected),
     )
-
-
-def _as(engine: str) -> str:
-    """Return the engine whose file selection applies. Glue uses Iceberg's own, as Spark does."""
-    return ATHENA if engine == ATHENA else SPARK
 
 
 def _sum(selected: Iterable[Selected]) -> Rewrite:

@@ -20,13 +20,13 @@ from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.static_checks import template_findings
 
 _URIS = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
-LATENCY = {"match": ["bronze.slow"], "latency": "glue_job:nightly", "slower_than_seconds": 60}
+SCANNED = {"match": ["bronze.slow"], "athena_workgroup": "reports", "slower_than_seconds": 60}
 RULE = {"match": ["gold.orders"], "zorder": ["customer"], "keep_days": 9, "min_files": 7}
 MAINTENANCE = {
     "glue_tables": ["bronze.*"],
     "tables": ["glue:gold.orders"],
     "delta_prefixes": ["s3://tables/delta/"],
-    "policies": [RULE, LATENCY],
+    "policies": [RULE, SCANNED],
 }
 CONTEXT: Mapping[str, Any] = {
     **_URIS,
@@ -144,14 +144,14 @@ def test_each_function_writes_its_own_documents(
     assert reads is (name != "ListTables")
 
 
-def test_plans_delete_nothing_and_may_ask_the_job_that_a_rule_names(
+def test_plans_delete_nothing_and_may_list_the_queries_of_the_workgroup_of_a_rule(
     template: dict[str, Any],
 ) -> None:
     rights = {*allowed(template, "FunctionsPlanTableRole")}
 
     assert _DELETES not in {action for action, _ in rights}
-    (job,) = (arn for action, arn in rights if action == "glue:GetJobRuns")
-    assert job.endswith(":job/nightly")
+    (workgroup,) = (arn for action, arn in rights if action == "athena:ListQueryExecutions")
+    assert workgroup.endswith(":workgroup/reports")
 
 
 def test_the_machine_may_do_what_its_states_ask_for(template: dict[str, Any]) -> None:

@@ -9,10 +9,10 @@ import pytest
 from compactor.errors import InvalidInput
 from compactor_tables.due_tables import Due, decide_due
 from compactor_tables.measures import DataFile, PartitionMeasure, TableMeasure
-from compactor_tables.policies import LatencySource, Rule, read_policies
+from compactor_tables.policies import Rule, read_policies
 
 NOW, DAY = 1_795_000_000.0, 86_400.0
-SLOW = {"latency": "athena:reports", "slower_than_seconds": 20}
+SLOW = {"athena_workgroup": "reports", "slower_than_seconds": 20}
 
 
 def rule(**fields: Any) -> Rule:
@@ -37,7 +37,9 @@ def decided(fields: Any, *seconds: float, maintained: float | None = NOW - 9 * D
 
 
 def test_a_rule_that_does_not_say_when_makes_no_table_due() -> None:
-    assert decided({}) == Due(False, "its rule has none of files_over, every and latency")
+    assert decided({}) == Due(
+        False, "its rule has none of files_over, every and slower_than_seconds"
+    )
 
 
 def test_so_many_files_make_a_table_due() -> None:
@@ -82,17 +84,7 @@ def test_scans_before_the_last_maintenance_do_not_count() -> None:
     )
 
 
-def test_a_source_is_read_from_its_text() -> None:
-    def source(text: str) -> LatencySource | None:
-        return rule(latency=text, slower_than_seconds=1).latency
-
-    text = "emr_step:j-1AB/day/load"
-    assert source(text) == LatencySource(text, "emr_step", "j-1AB", "day/load")
-    assert source("athena:primary") == LatencySource("athena:primary", "athena", "primary")
-    assert source("glue_job:a/b") == LatencySource("glue_job:a/b", "glue_job", "", "a/b")
-
-
 @pytest.mark.parametrize("field", [*SLOW])
-def test_a_source_and_its_limit_belong_together(field: str) -> None:
-    with pytest.raises(InvalidInput, match="both latency and slower_than_seconds"):
+def test_a_workgroup_and_a_limit_belong_together(field: str) -> None:
+    with pytest.raises(InvalidInput, match="both athena_workgroup and slower_than_seconds"):
         rule(**{field: SLOW[field]})

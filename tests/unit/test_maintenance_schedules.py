@@ -74,10 +74,7 @@ def test_what_is_no_date_is_refused_with_the_rule_and_the_field(every: object) -
     assert "cron(0 3 ? * SUN *)" in refused.value.accepted
 
 
-@pytest.mark.parametrize(
-    "latency",
-    ["glue_job:", "emr_serverless:00f1/", "emr_step:x/y", "athena:a b", "estimate", 3],
-)
-def test_a_source_of_latency_is_one_of_four(latency: object) -> None:
-    with pytest.raises(InvalidInput, match=r"latency.*athena:WORKGROUP"):
-        read_policies([{"match": ["*"], "latency": latency}])
+@pytest.mark.parametrize("workgroup", ["", "a b", "w" * 129, 3])
+def test_what_is_no_workgroup_is_refused(workgroup: object) -> None:
+    with pytest.raises(InvalidInput, match="athena_workgroup"):
+        read_policies([{"match": ["*"], "athena_workgroup": workgroup}])

@@ -12,7 +12,7 @@ from botocore.stub import Stubber
 
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.settings.tables import parse_table
-from compactor_tables.aws.athena_results import AthenaResults
+from compactor_tables.aws.athena_queries import AthenaResults
 from compactor_tables.aws.glue_tables import GlueTables
 
 ACCOUNT = "123456789012"

@@ -47,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-when-due",
         action="store_true",
-        help="skip tables unless files_over, every or latency of their rule says they are due",
+        help="skip a table unless files_over, every or slower_than_seconds of its rule says it is"
+        " due",
     )
     parser.add_argument(
         "--stack",

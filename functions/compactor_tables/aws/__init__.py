@@ -1,1 +1,1 @@
-"""AWS services that only maintenance uses: Glue's catalog, Athena, run times."""
+"""AWS services that only maintenance uses: Glue's catalog and Athena."""

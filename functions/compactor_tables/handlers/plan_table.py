@@ -12,7 +12,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.tables import parse_table
 from compactor_tables import document_keys as places
-from compactor_tables.aws.run_times import open_run_times
+from compactor_tables.aws.athena_queries import AthenaScans
 from compactor_tables.costs import ENGINES
 from compactor_tables.due_tables import decide_due
 from compactor_tables.engine_choice import NONE
@@ -57,8 +57,9 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         rule = matched.rule
         lease = Leases(store, request.state, CLOCK).look(address)
         maintained = lease.maintained if lease is not None else None
-        run_times = open_run_times(rule.latency, address) if rule.latency is not None else None
-        due = decide_due(rule, measure, maintained, now, run_times)
+        workgroup = rule.athena_workgroup
+        scans = AthenaScans(workgroup, address) if workgroup is not None else None
+        due = decide_due(rule, measure, maintained, now, scans)
         logger.info("due" if due.is_due else "not due", table=address.text, reason=due.reason)
         if not due.is_due:
             plan = _left(plan, f"not due: {due.reason}")

@@ -27,7 +27,7 @@ from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 from compactor.sizes import MIB
 from compactor_tables import document_keys as places
-from compactor_tables.aws.athena_results import AthenaResults
+from compactor_tables.aws.athena_queries import AthenaResults
 from compactor_tables.aws.glue_tables import GlueTables
 from compactor_tables.orders import Order, read_order
 
