@@ -6,7 +6,7 @@ engine.run_workflow                entry point: starts, follows and ends an exec
     invocations worker             Lambda: functions by name, a process per slot
     emr athena                     stand-ins for services that the definitions call
 embedded.embedded_s3               an embedded S3: moto's server, seeded within its process
-  s3_server aws_patches            its process, and patches for the services of a lake
+  s3_server                        its process
 definition model tables_model      the state machine files, and data types
-ingest executions table_reader     the deployment of events, on the embedded services
+ingest table_reader                the deployment of events, on the embedded services
 """

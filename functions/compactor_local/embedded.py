@@ -162,7 +162,7 @@ def embedded_s3(
     Args:
         log: receives the server's error output.
         port: port to listen on; 0 for any free one.
-        lake: adds SQS, DynamoDB and Glue on the same port, and S3 notifications.
+        lake: adds SQS, DynamoDB and Glue on the same port.
 
     Raises:
         ExtraMissing: the extra ``local`` is not installed.

@@ -1,79 +1,105 @@
-"""The local deployment of events: queue, registry, functions and schedule.
+"""The local deployment of events: queue, registry, schedule, and the runs they start.
 
-The embedded S3 sends events of every object to its queue; the functions are the deployed ones, in
-worker processes, and receive what Lambda's event source would pass them.
+The embedded S3 sends events of every object to its queue. What the deployed functions do with them
+is done here by a thread of this process, and the runs that they start by another.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import IO, Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
-from compactor_cli.machine.installed import import_roots
-from compactor_cli.machine.processes import Child, WorkerPool, python_environment
+from compactor.aws.registry import DynamoRegistry
+from compactor.aws.registry_rows import create_table
+from compactor.clock import SystemClock
+from compactor.registry.registering import register
+from compactor.registry.registry_ports import ExecutionState, Started
+from compactor.registry.starting import start_due
+from compactor.registry.streams import Stream
+from compactor.settings.settings import Settings
 from compactor_local.definition import ACCOUNT, REGION
 from compactor_local.embedded import EmbeddedS3
-from compactor_local.executions import MACHINE_ARN, Executions
-from compactor_local.invocations import Answer, invoke
 from compactor_local.model import EngineError
 
 REGISTRY_TABLE = "pending"
-_QUEUE, _DEAD_LETTERS = "events", "events-dead-letters"
-_MOST_RECEIVES = 5
-_VISIBILITY_SECONDS = 60
-# Maximum messages per SQS request; Lambda's event source joins several.
+_QUEUE = "events"
+# Maximum messages per SQS request; a batch joins several, as Lambda's event source does.
 _RECEIVED = 10
 _BATCH = 1_000
 _BATCH_SECONDS = 0.5
-_FUNCTION_SECONDS = 60.0
-_MEMORY_MB = 1_024
-_EVENTS = ("s3:ObjectCreated:*", "s3:ObjectRemoved:*")
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """The configuration of a stream of objects for the functions.
+class Runs:
+    """Runs of one process, one at a time in the order of their start, within a ``with`` block.
 
-    Attributes:
-        input: of the runs that it starts.
-        objects: number of pending objects that starts a run,
-        size: or their bytes,
-        seconds: or the age of the oldest.
+    Implements :class:`compactor.registry.registry_ports.Executions`; the name is the ARN.
+
+    Args:
+        carry_out: runs one to its end, by name and settings; an exception fails it.
     """
 
-    name: str
-    input: Mapping[str, Any]
-    objects: int
-    size: int
-    seconds: int
+    def __init__(self, carry_out: Callable[[str, Settings], None]) -> None:
+        self._carry_out = carry_out
+        self._states: dict[str, ExecutionState] = {}
+        self._waiting: queue.SimpleQueue[tuple[str, Settings] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self.failures: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._waiting.put(None)
+        self._thread.join()
 
     @property
-    def registry(self) -> str:
-        """The name of the registry in a run's input."""
-        return f"{REGISTRY_TABLE}/{self.name}"
+    def count(self) -> int:
+        """Number of runs so far."""
+        return len(self._states)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as an element of the functions' variable."""
-        limits = {"objects": self.objects, "bytes": self.size, "seconds": self.seconds}
-        return {"name": self.name, "input": dict(self.input), **limits}
+    def running(self) -> bool:
+        """Return whether a run is in progress or waits."""
+        return ExecutionState.RUNNING in self._states.values()
+
+    def start(self, name: str, document: str) -> Started:
+        """Start a run once: a second call with the same name does nothing."""
+        if name in self._states:
+            return Started(name, None)
+        self._states[name] = ExecutionState.RUNNING
+        self._waiting.put((name, Settings.from_input(json.loads(document))))
+        return Started(name, time.time())
+
+    def state_of(self, arn: str) -> ExecutionState:
+        """Return the state of a run."""
+        return self._states.get(arn, ExecutionState.ENDED)
+
+    def _work(self) -> None:
+        while (order := self._waiting.get()) is not None:
+            name, settings = order
+            state = ExecutionState.ENDED
+            try:
+                self._carry_out(name, settings)
+            except Exception as error:
+                self.failures.append(f"run {name} failed: {type(error).__name__}: {error}")
+                state = ExecutionState.FAILED
+            self._states[name] = state
 
 
 class Ingest:
-    """Runs queue, registry and functions within a ``with`` block.
+    """Runs queue, registry and schedule within a ``with`` block.
 
     Args:
-        server: with catalog and queue services; the bucket exists.
-        bucket: bucket with notifications,
+        server: with catalog and queue services; the environment points to it.
+        bucket: bucket with notifications, which exists,
         prefix: of these keys.
-        streams: configuration of the streams.
-        executions_url: endpoint of Step Functions.
+        streams: what becomes of the objects.
+        runs: starts the runs of the streams.
         sweep_seconds: interval of the sweeps.
-        log: receives what the functions print.
     """
 
     def __init__(
@@ -82,227 +108,97 @@ class Ingest:
         bucket: str,
         prefix: str,
         streams: Sequence[Stream],
+        runs: Runs,
         *,
-        executions_url: str,
         sweep_seconds: float,
-        log: IO[bytes] | int,
     ) -> None:
-        self._server = server
         self._streams = streams
+        self._runs = runs
         self._sweep_seconds = sweep_seconds
+        self._registered = 0
+        self._pending = 0
+        self._failure = ""
         self._stopped = threading.Event()
-        self._failures: list[str] = []
-        self._redeliveries = threading.Semaphore(0)
-        self._threads: list[threading.Thread] = []
         self._sqs: Any = server.client("sqs")
-        self._make_registry(server.client("dynamodb"))
-        self._queue_url = self._make_queue()
-        self._subscribe(bucket, prefix)
-        environment = python_environment(
-            {**os.environ, **server.environment, **self._variables(executions_url)}, *import_roots()
+        dynamodb = server.client("dynamodb")
+        create_table(dynamodb, REGISTRY_TABLE)
+        self._queue_url = self._sqs.create_queue(QueueName=_QUEUE)["QueueUrl"]
+        subscription = {
+            "QueueArn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{_QUEUE}",
+            "Events": ["s3:ObjectCreated:*", "s3:ObjectRemoved:*"],
+            "Filter": {"Key": {"FilterRules": [{"Name": "prefix", "Value": prefix}]}},
+        }
+        server.client("s3").put_bucket_notification_configuration(
+            Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [subscription]}
         )
-        modules = [f"compactor_handlers.{name}" for name in ("register", "sweep")]
-        self._pool = WorkerPool(
-            len(modules),
-            lambda: Child("compactor_local.worker", modules, environment=environment, log=log),
-        )
+        # moto's PartiQL cannot insert; a failed request would be retried with growing pauses.
+        self._registry = DynamoRegistry(REGISTRY_TABLE, dynamodb, inserts=False)
+        now = SystemClock().now()
+        self._born = {one.name: self._registry.claim(one.identity, now) for one in streams}
+        self._thread = threading.Thread(target=self._work, daemon=True)
 
     def __enter__(self) -> Self:
-        self._threads = [
-            threading.Thread(target=self._watched, args=(work,), daemon=True)
-            for work in (self._register, self._sweep)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stopped.set()
-        for thread in self._threads:
-            thread.join()
-        self._pool.close()
+        self._thread.join()
 
-    def redeliver(self) -> None:
-        """Deliver the next message twice, as SQS may."""
-        self._redeliveries.release()
-
-    def check(self) -> None:
-        """Raise the first error of a function so far.
+    def has_ingested(self, objects: int) -> bool:
+        """Return whether so many objects have been registered, and none waits or is in a run.
 
         Raises:
-            EngineError: a function failed.
+            EngineError: events could not be registered, or runs not be started.
         """
-        if self._failures:
-            raise EngineError(self._failures[0])
+        if self._failure:
+            raise EngineError(self._failure)
+        return self._registered >= objects and not self._pending and not self._runs.running()
 
-    def undelivered(self) -> int:
-        """Return the number of messages in the queue, including those in flight."""
-        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-        found = self._sqs.get_queue_attributes(QueueUrl=self._queue_url, AttributeNames=names)
-        return sum(int(found["Attributes"][name]) for name in names)
-
-    def is_at_rest(self, executions: Executions) -> bool:
-        """Return whether the queue is empty, nothing is pending, and no run is in progress.
-
-        An object leaves the queue as pending, and a run takes it from there: checking for a run
-        again at the end rules out that one started in between.
-
-        Raises:
-            EngineError: a function failed.
-        """
-        if executions.running() or self.undelivered():
-            return False
-        pending = sum(stream["pending_objects"] for stream in self.sweep())
-        return not pending and not executions.running()
-
-    def sweep(self) -> Sequence[Mapping[str, Any]]:
-        """Run a sweep now; returns what it found for each stream.
-
-        Raises:
-            EngineError: the function failed.
-        """
-        answer = self._call("sweep", {})
-        found: Sequence[Mapping[str, Any]] = answer["payload"]["streams"]
-        return found
-
-    def _variables(self, executions_url: str) -> dict[str, str]:
-        return {
-            "REGISTRY_TABLE": REGISTRY_TABLE,
-            "STREAMS": json.dumps([one.to_dict() for one in self._streams]),
-            "STATE_MACHINE_ARN": MACHINE_ARN,
-            "AWS_ENDPOINT_URL_SFN": executions_url,
-            "POWERTOOLS_METRICS_NAMESPACE": "s3-compactor",
-            "POWERTOOLS_TRACE_DISABLED": "true",
-        }
-
-    @staticmethod
-    def _make_registry(dynamodb: Any) -> None:
-        """Create the registry as the deployment does; docs/events.md documents the keys."""
-        names = ("pk", "sk", "pending")
-        dynamodb.create_table(
-            TableName=REGISTRY_TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[{"AttributeName": one, "AttributeType": "S"} for one in names],
-            KeySchema=_keys("pk", "sk"),
-            LocalSecondaryIndexes=[
-                {
-                    "IndexName": "pending",
-                    "KeySchema": _keys("pk", "pending"),
-                    "Projection": {"ProjectionType": "ALL"},
-                }
-            ],
-        )
-
-    def _make_queue(self) -> str:
-        self._sqs.create_queue(QueueName=_DEAD_LETTERS)
-        redrive = {
-            "deadLetterTargetArn": _queue_arn(_DEAD_LETTERS),
-            "maxReceiveCount": _MOST_RECEIVES,
-        }
-        made = self._sqs.create_queue(
-            QueueName=_QUEUE,
-            Attributes={
-                "VisibilityTimeout": str(_VISIBILITY_SECONDS),
-                "RedrivePolicy": json.dumps(redrive),
-            },
-        )
-        return str(made["QueueUrl"])
-
-    def _subscribe(self, bucket: str, prefix: str) -> None:
-        below = {"Key": {"FilterRules": [{"Name": "prefix", "Value": prefix}]}}
-        queue = {"QueueArn": _queue_arn(_QUEUE), "Events": list(_EVENTS), "Filter": below}
-        self._server.client("s3").put_bucket_notification_configuration(
-            Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [queue]}
-        )
-
-    def _watched(self, work: Any) -> None:
+    def _work(self) -> None:
+        swept = 0.0
         try:
-            work()
+            while not self._stopped.is_set():
+                self._register()
+                if time.monotonic() - swept >= self._sweep_seconds:
+                    self._pending = self._sweep()
+                    swept = time.monotonic()
         except Exception as error:
-            self._failures.append(str(error))
+            self._failure = f"events failed: {type(error).__name__}: {error}"
 
     def _register(self) -> None:
-        """Pass messages to the function, as Lambda's event source does."""
-        while not self._stopped.is_set():
-            messages = self._received()
-            if not messages:
-                continue
-            answer = self._call("register", {"Records": [_record(one) for one in messages]})
-            failed = {one["itemIdentifier"] for one in answer["payload"]["batchItemFailures"]}
-            self._delete([one for one in messages if one["MessageId"] not in failed])
-
-    def _received(self) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = []
-        until = time.monotonic() + _BATCH_SECONDS
-        while len(found) < _BATCH and time.monotonic() < until and not self._stopped.is_set():
-            got = self._sqs.receive_message(
-                QueueUrl=self._queue_url,
-                MaxNumberOfMessages=_RECEIVED,
-                AttributeNames=["All"],
-            ).get("Messages", [])
-            found += got
-            self._redeliver(got)
-            if not got:
-                self._stopped.wait(_BATCH_SECONDS / 5)
-        return found
-
-    def _redeliver(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        for one in messages:
-            if not self._redeliveries.acquire(blocking=False):
-                return
-            self._sqs.send_message(QueueUrl=self._queue_url, MessageBody=one["Body"])
-
-    def _delete(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        """Register the objects that the queue's messages name."""
+        messages = self._received()
+        bodies = [(one["MessageId"], one["Body"]) for one in messages]
+        done = register(bodies, self._streams, self._registry, SystemClock().now())
         for start in range(0, len(messages), _RECEIVED):
             entries = [
                 {"Id": str(number), "ReceiptHandle": one["ReceiptHandle"]}
                 for number, one in enumerate(messages[start : start + _RECEIVED])
+                if one["MessageId"] not in done.failed
             ]
-            self._sqs.delete_message_batch(QueueUrl=self._queue_url, Entries=entries)
+            if entries:
+                self._sqs.delete_message_batch(QueueUrl=self._queue_url, Entries=entries)
+        # Pending before it counts as registered, so that it never seems to be ingested.
+        self._pending += done.new
+        self._registered += done.new
 
-    def _sweep(self) -> None:
-        while not self._stopped.wait(self._sweep_seconds):
-            self.sweep()
+    def _received(self) -> list[dict[str, Any]]:
+        messages: list[dict[str, Any]] = []
+        until = time.monotonic() + _BATCH_SECONDS
+        while len(messages) < _BATCH and time.monotonic() < until and not self._stopped.is_set():
+            received = self._sqs.receive_message(
+                QueueUrl=self._queue_url, MaxNumberOfMessages=_RECEIVED
+            ).get("Messages", [])
+            messages += received
+            if not received:
+                self._stopped.wait(_BATCH_SECONDS / 5)
+        return messages
 
-    def _call(self, function: str, event: Mapping[str, Any]) -> Answer:
-        answer = invoke(
-            self._pool,
-            {
-                "function": function,
-                "module": f"compactor_handlers.{function}",
-                "arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{function}",
-                "event": event,
-                "timeout_seconds": _FUNCTION_SECONDS,
-                "memory_mb": _MEMORY_MB,
-            },
+    def _sweep(self) -> int:
+        """Start the runs that are due; returns how many objects are pending."""
+        now = SystemClock().now()
+        return sum(
+            start_due(one, self._registry, self._runs, self._born[one.name], now).waiting.objects
+            for one in self._streams
         )
-        if "failure" in answer:
-            error = f"{answer['failure']['errorType']}: {answer['failure']['errorMessage']}"
-            raise EngineError(f"the function {function} failed: {error}")
-        return answer
-
-
-def _keys(partition: str, sort: str) -> list[dict[str, str]]:
-    return [
-        {"AttributeName": partition, "KeyType": "HASH"},
-        {"AttributeName": sort, "KeyType": "RANGE"},
-    ]
-
-
-def _queue_arn(name: str) -> str:
-    return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
-
-
-def _record(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message in the form of a Lambda event."""
-    return {
-        "messageId": message["MessageId"],
-        "receiptHandle": message["ReceiptHandle"],
-        "body": message["Body"],
-        "attributes": message.get("Attributes", {}),
-        "messageAttributes": {},
-        "md5OfBody": message["MD5OfBody"],
-        "eventSource": "aws:sqs",
-        "eventSourceARN": _queue_arn(_QUEUE),
-        "awsRegion": REGION,
-    }

@@ -54,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ingest",
         action="store_true",
-        help="ingest objects into an Iceberg table by events, while they are written",
+        help="ingest objects into an Iceberg table by events, while they are written; runs in this"
+        " process, without --workers, --log and --report-dir",
     )
     parser.add_argument(
         "--keep", action="store_true", help="keep the embedded S3 running until Ctrl-C"

@@ -6,15 +6,15 @@ import argparse
 import json
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import IO, Any
 
 from compactor.catalogs.opening import open_catalog
 from compactor.orchestration.in_process import run_in_process
 from compactor.orchestration.run_progress import RunProgress
 from compactor.orchestration.workers import Observer
 from compactor.ports import ObjectStore
+from compactor.registry.streams import Stream
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor.sinks.table_catalog import TableCatalog
@@ -22,11 +22,9 @@ from compactor.sizes import plural
 from compactor_cli.commands.failures import Failure
 from compactor_cli.console import print_line, print_table, progress
 from compactor_cli.ingest_source import FORMATS, JSON, PARQUET, Produced, Producer
-from compactor_cli.machine.environment import opened_log
 from compactor_cli.whole import compacting_text
 from compactor_local.embedded import EmbeddedS3
-from compactor_local.executions import FAILED, Executions
-from compactor_local.ingest import Ingest, Stream
+from compactor_local.ingest import REGISTRY_TABLE, Ingest, Runs
 from compactor_local.model import EngineError
 from compactor_local.table_reader import TableReader
 
@@ -97,31 +95,16 @@ def run(args: argparse.Namespace, server: EmbeddedS3) -> int:
         Failure: a run failed, or the proof did.
     """
     server.create_bucket(_BUCKET)
-    with opened_log(args.log) as log:
-        return _demonstrate(args, server, _Lake(server), log)
-
-
-def _demonstrate(
-    args: argparse.Namespace, server: EmbeddedS3, lake: _Lake, log: IO[bytes] | int
-) -> int:
-    began = time.monotonic()
-    with lake.executions as executions:
-        ingest = Ingest(
-            server,
-            _BUCKET,
-            _RAW,
-            [_stream(kind) for kind in FORMATS],
-            executions_url=executions.endpoint_url,
-            sweep_seconds=_SWEEP_SECONDS,
-            log=log,
-        )
+    lake, began = _Lake(server), time.monotonic()
+    streams = [_stream(kind) for kind in FORMATS]
+    with lake.runs:
+        ingest = Ingest(server, _BUCKET, _RAW, streams, lake.runs, sweep_seconds=_SWEEP_SECONDS)
         with ingest:
             _flow(lake, ingest, server.endpoint_url, args.objects)
-        failed = [one for one in executions.all() if one.status == FAILED]
     shown = lake.shown(time.monotonic() - began)
     _show(shown, as_json=args.json)
-    if failed:
-        raise Failure(f"run {failed[0].name} failed: {failed[0].cause}")
+    if lake.runs.failures:
+        raise Failure(lake.runs.failures[0])
     if not shown.holds:
         raise Failure(shown.line)
     return 0
@@ -136,7 +119,7 @@ class _Lake:
 
     def __init__(self, server: EmbeddedS3) -> None:
         self.produced = Produced()
-        self.executions = Executions(self._carry_out)
+        self.runs = Runs(self._carry_out)
         self._s3 = make_client(server.endpoint_url)
         # Kept from run to run: to open a client of Glue takes longer than many a run.
         self._catalogs: dict[str, TableCatalog] = {}
@@ -144,8 +127,8 @@ class _Lake:
         self.now = ""
         self._table = TableReader(server, _DATABASE, _TABLE, ("id", "reading"))
 
-    def _carry_out(self, name: str, given: Mapping[str, Any]) -> None:
-        settings, store = Settings.from_input(given), S3Store(self._s3)
+    def _carry_out(self, name: str, settings: Settings) -> None:
+        store = S3Store(self._s3)
         report = run_in_process(settings, name, store, _Show(self, name), self._catalog_of)
         self.now = ""
         if report.status != "succeeded":
@@ -168,7 +151,7 @@ class _Lake:
             objects=made.objects,
             bytes=made.bytes,
             produced_rows=made.rows,
-            runs=len(self.executions.all()),
+            runs=self.runs.count,
             data_files=counted.data_files,
             snapshots=counted.snapshots,
             rows=counted.rows,
@@ -199,19 +182,22 @@ def _stream(kind: str) -> Stream:
     """Return the stream of objects of one format into the table."""
     return Stream(
         name=kind,
-        input={
-            "s3_source_uri": f"s3://{_BUCKET}/{_RAW}{kind}/",
-            "s3_destination_uri": f"s3://{_BUCKET}/compacted/{kind}/",
-            "format": "parquet" if kind == PARQUET else "auto",
-            "output_format": "parquet" if kind == JSON else "same",
-            "table": f"glue:{_DATABASE}.{_TABLE}",
-            "engine": "worker",
-            # Each object is written once, with a single PUT.
-            "settle_seconds": 0,
-            "open_partition_seconds": 0,
-        },
+        settings=Settings.from_input(
+            {
+                "s3_source_uri": f"s3://{_BUCKET}/{_RAW}{kind}/",
+                "s3_destination_uri": f"s3://{_BUCKET}/compacted/{kind}/",
+                "listing": f"events:{REGISTRY_TABLE}/{kind}",
+                "format": "parquet" if kind == PARQUET else "auto",
+                "output_format": "parquet" if kind == JSON else "same",
+                "table": f"glue:{_DATABASE}.{_TABLE}",
+                "engine": "worker",
+                # Each object is written once, with a single PUT.
+                "settle_seconds": 0,
+                "open_partition_seconds": 0,
+            }
+        ),
         objects=_THRESHOLD_OBJECTS // len(FORMATS),
-        size=_THRESHOLD_BYTES,
+        bytes=_THRESHOLD_BYTES,
         seconds=_THRESHOLD_SECONDS,
     )
 
@@ -228,8 +214,7 @@ def _flow(lake: _Lake, ingest: Ingest, endpoint_url: str, objects: int) -> None:
         writing.start()
         try:
             until = time.monotonic() + objects / _OBJECTS_A_SECOND + _LONGEST_SECONDS
-            while writing.is_alive() or not ingest.is_at_rest(lake.executions):
-                ingest.check()
+            while not ingest.has_ingested(objects):
                 bar.show(producer.produced.objects, objects, lake.now)
                 if time.monotonic() > until:
                     raise Failure(f"objects are still pending after {_LONGEST_SECONDS:g} seconds")
