@@ -77,6 +77,25 @@ def test_days_without_an_object_are_no_work() -> None:
     assert paths(discovery) == ["2026/01/30/"]
 
 
+@pytest.mark.parametrize(
+    ("date_format", "lists"),
+    # Of the root, the years, the months, and each day that has an object.
+    [("%Y/%m/%d", 1 + 2 + 3 + 4), ("day=%d-%m-%Y", 1 + 4)],
+)
+def test_a_window_of_decades_lists_only_the_dates_that_exist(date_format: str, lists: int) -> None:
+    days = [
+        datetime(*day, tzinfo=UTC)
+        for day in ((2020, 2, 29), (2025, 12, 31), (2026, 1, 9), (2026, 1, 10))
+    ]
+    keys = [f"{parent}/{day.strftime(date_format)}/a" for parent in "xy" for day in days]
+    store = a_store(*keys, "x/2026/13/01/a", "x/readme", "y/day=32-01-2026/a")
+    wanted = settings("s3://source/*/", date_format=date_format, start="2000-01-01", end="today")
+    assert paths(found(store, wanted)) == [key.removesuffix("a") for key in keys]
+    requests = store.count("list_level", bucket=SOURCE) + store.count("list_objects", bucket=SOURCE)
+    # Those of the wildcard, and of what may own the prefixes, come on top.
+    assert requests <= 2 * lists + 4
+
+
 def test_nothing_at_all_gives_an_empty_discovery() -> None:
     assert found(a_store(), settings()) == Discovery()
 

@@ -13,6 +13,9 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.windows import expand, matches
 
+# A window of more dates is searched level by level, as most of them may have no objects.
+_MANY_DATES = 400
+
 
 def dates_of(settings: Settings, now: float) -> tuple[str, ...] | None:
     """Return the date prefixes of a run's window; None if partitions are defined by depth."""
@@ -58,8 +61,11 @@ class Search:
     def partitions(self, dates: tuple[str, ...] | None) -> Iterator[Partition]:
         """Yield the partitions that the source's wildcards and the dates, or the depth, define."""
         parents = self.parents()
+        prefixes: Iterable[str]
         if dates is None:
-            prefixes: Iterable[str] = self._below(parents)
+            prefixes = self._below(parents)
+        elif len(dates) > _MANY_DATES:
+            prefixes = self._dated(parents, dates)
         else:
             prefixes = (parent + relative for parent in parents for relative in dates)
         return (partition_below(self._settings, prefix) for prefix in prefixes)
@@ -84,6 +90,23 @@ class Search:
                 self.unpartitioned = self.unpartitioned.plus(skipped, SHOWN_EXAMPLES)
             parents = below
         return parents
+
+    def _dated(self, parents: list[str], dates: tuple[str, ...]) -> list[str]:
+        """Return the prefixes that exist, of each parent in the order of the dates."""
+        order = {date: number for number, date in enumerate(dates)}
+        found = [(parent, "") for parent in parents]
+        for depth in range(1, dates[0].count("/") + 1):
+            wanted = {"".join(f"{one}/" for one in date.split("/")[:depth]) for date in dates}
+            levels = self._parallel.in_order(self._level, [parent + date for parent, date in found])
+            found = [
+                (parent, date)
+                for (parent, _), (prefixes, _) in zip(found, levels, strict=True)
+                for prefix in prefixes
+                if (date := prefix[len(parent) :]) in wanted
+            ]
+        place = {parent: number for number, parent in enumerate(parents)}
+        found.sort(key=lambda one: (place[one[0]], order[one[1]]))
+        return [parent + date for parent, date in found]
 
     def _matching(self, segment: str, parent: str) -> list[str]:
         prefixes, _ = self._level(parent)
