@@ -1,4 +1,4 @@
-"""The loop that the worker is compared with: ``python -m compactor_dev.bench.loop TASK``.
+"""The loop that the worker is compared with: ``python -m compactor_dev.bench.loop EVENT``.
 
 The fastest plain client, obstore in threads, reads everything in key order into one local file and
 uploads it: no ETag, no checksum, no commit. The remaining difference to the worker is the cost of
@@ -10,52 +10,54 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 import obstore
 from obstore.store import S3Store
 
-from compactor_dev.bench.handler import peak_bytes, since_the_start
+from compactor_dev.bench.handler import peak_bytes
 
 _THREADS = 256
 # Consecutive objects per task of a thread.
 _RUN = 8
-_RUNS_AHEAD = 512
+_PAGES_AHEAD = 4
 
 
 def main() -> None:
-    """Carry out the task; the result has the time of the start."""
-    begun = since_the_start()
-    task = json.loads(sys.argv[1])
-    joined = Path(task["scratch"]) / "joined"
-    with joined.open("wb") as sink:
-        sink.writelines(_bodies(task))
-    obstore.put(_store(task["bucket"]), f"{task['prefix']}joined{task['extension']}", joined)
-    result = {**begun, "peak_bytes": peak_bytes()}
-    Path(task["answer"]).write_text(json.dumps(result), encoding="utf-8")
+    """Join the sources of the event in the first argument."""
+    event = json.loads(sys.argv[1])
+    ready = time.monotonic()
+    bucket, _, prefix = event["settings"]["s3_destination_uri"][5:].partition("/")
+    with tempfile.NamedTemporaryFile() as joined:
+        joined.writelines(_bodies(event["partition"]))
+        joined.seek(0)
+        obstore.put(_store(bucket), f"{prefix}joined", joined)
+    print(json.dumps({"ready": ready, "peak_bytes": peak_bytes()}))
 
 
-def _bodies(task: Mapping[str, Any]) -> Iterator[Any]:
+def _bodies(partition: Mapping[str, Any]) -> Iterator[Any]:
     """Yield the bodies of all sources in key order, read by many threads."""
-    source = _store(task["source_bucket"])
+    source = _store(partition["bucket"])
 
     def read_run(keys: list[str]) -> list[Any]:
         return [obstore.get(source, key).bytes() for key in keys]
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        waiting: deque[Future[list[Any]]] = deque()
-        for page in obstore.list(source, task["source_prefix"], chunk_size=1_000):
+        pages: deque[Iterator[list[Any]]] = deque()
+        for page in obstore.list(source, partition["prefix"], chunk_size=1_000):
             keys = [entry["path"] for entry in page]
-            for start in range(0, len(keys), _RUN):
-                waiting.append(pool.submit(read_run, keys[start : start + _RUN]))
-                if len(waiting) > _RUNS_AHEAD:
-                    yield from waiting.popleft().result()
-        for reading in waiting:
-            yield from reading.result()
+            runs = [keys[start : start + _RUN] for start in range(0, len(keys), _RUN)]
+            pages.append(pool.map(read_run, runs))
+            if len(pages) > _PAGES_AHEAD:
+                yield from chain.from_iterable(pages.popleft())
+        for bodies in pages:
+            yield from chain.from_iterable(bodies)
 
 
 def _store(bucket: str) -> S3Store:

@@ -1,338 +1,242 @@
 """A worker compared with a bare loop, or with the worker of another commit.
 
-Prints a table for each set, and the speeds by which plans estimate (discovery/speed.py) of each
-kind whose small and large set were both measured.
+Prints a row for each set, and the speeds by which plans estimate (discovery/speed.py) of each kind
+whose small and large set were both measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
+import io
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import NamedTuple
 
-from compactor.discovery.speed import (
-    CLOUDTRAIL_GZIP,
-    GB,
-    LINES,
-    LINES_GZIP,
-    ROWS,
-    ROWS_GZIP,
-    ROWS_PARQUET,
-    WorkerSpeed,
-)
+from compactor.discovery.speed import GB, WorkerSpeed
 from compactor.errors import IntegrityError, InvalidInput
-from compactor_cli.console import print_error
 from compactor_dev import REPOSITORY
 from compactor_dev.bench import handler
-from compactor_dev.bench.datasets import SETS, DataSet, Records, objects, of_output
+from compactor_dev.bench.datasets import SETS, DataSet, Records, objects
 from compactor_dev.bench.front import Front
 from compactor_dev.bench.measure import (
-    Spread,
-    Taken,
-    chosen,
-    environment,
     figure,
     in_turn,
-    markdown,
     ratios,
     run,
+    table_head,
+    table_row,
 )
 
 SOURCES, OUTPUTS = "bench-source", "bench-output"
-WORKER, LOOP = "worker", "bare loop"
-#: Age of sources that have settled, in a closed partition.
-AGE_SECONDS = 30 * 86_400
-#: Kind -> a set of small objects and one of larger ones, otherwise alike.
-PAIRS: Mapping[str, tuple[str, str]] = {
-    LINES: ("json-4k-many", "json-100k"),
-    LINES_GZIP: ("json-4k-gzip", "json-100k-gzip"),
-    CLOUDTRAIL_GZIP: ("cloudtrail", "cloudtrail-long"),
-    ROWS: ("rows-4k", "rows-100k"),
-    ROWS_GZIP: ("rows-4k-gzip", "rows-100k-gzip"),
-    ROWS_PARQUET: ("parquet-12", "parquet-500"),
-}
-_HEADS = (
-    "Candidate",
-    "CPU ms/object (min to max)",
-    "Objects/s (min to max)",
-    "CPU / {}",
-    "Objects/s / {}",
-    "Peak MB",
-    "Bytes out/in",
-    "Records",
-)
+_FUNCTIONS = REPOSITORY / "functions"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this scenario's options."""
-    parser.add_argument("--sets", default=",".join(SETS), help="comma-separated (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
-    parser.add_argument("--latency-ms", type=float, default=25.0, help="(%(default)s)")
-    parser.add_argument("--settings", type=json.loads, default={}, help="of the runs, as JSON")
     parser.add_argument(
-        "--against", metavar="COMMIT", help="compare the worker of this commit with the present one"
+        "--sets", nargs="+", choices=SETS, default=[*SETS], metavar="SET", help="(%(default)s)"
     )
     parser.add_argument(
         "--objects", type=int, default=sys.maxsize, help="maximum number of objects per set"
     )
+    parser.add_argument("--against", metavar="COMMIT", help="compare with the worker of a commit")
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Candidate(NamedTuple):
+    """What is measured: the worker of a directory of functions, or the bare loop (None)."""
+
+    name: str
+    functions: Path | None
+
+
+class Measurement(NamedTuple):
     """One run of a candidate.
 
     Attributes:
-        objects, bytes_in: sources read, and their stored bytes.
         start_seconds: until the end of imports.
         is_equal: whether the outputs contain exactly the records of the sources.
-        second_run: requests of a second run of the worker over the unchanged set.
     """
 
-    candidate: str
-    round: int
-    objects: int
-    bytes_in: int
-    bytes_out: int
-    taken: Taken
+    seconds: float
+    cpu_seconds: float
     start_seconds: float
     peak_bytes: int
     is_equal: bool
-    second_run: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The measurements of one set, in the order of the rounds.
+
+    Attributes:
+        source_bytes: stored bytes of the set.
+        of_candidates: by the name of the candidate.
+    """
+
+    data_set: DataSet
+    source_bytes: int
+    of_candidates: Mapping[str, Sequence[Measurement]]
 
     @property
-    def objects_per_second(self) -> float:
-        """Sources a second of wall time."""
-        return self.objects / self.taken.seconds
-
-    @property
-    def cpu_ms(self) -> float:
-        """CPU milliseconds per source."""
-        return 1_000 * self.taken.cpu_seconds / self.objects
+    def is_equal(self) -> bool:
+        """Whether all outputs contain exactly the records of the sources."""
+        return all(m.is_equal for group in self.of_candidates.values() for m in group)
 
 
-def main(args: argparse.Namespace, directory: Path) -> int:
+def main(args: argparse.Namespace) -> int:
     """Measure; returns 1 if an output does not contain exactly the records of its sources.
 
     Raises:
         CompactorError: an option is wrong, or a candidate failed.
     """
-    sets = [data_set.reduced(args.objects) for data_set in chosen("--sets", args.sets, SETS)]
-    measured = {}
-    with _trees(args.against) as trees:
-        names = [*trees] if args.against else [WORKER, LOOP]
-        for data_set in sets:
+    results = []
+    with tempfile.TemporaryDirectory(prefix="s3-compactor-bench-") as directory:
+        worker, base = Candidate("worker", _FUNCTIONS), Candidate("bare loop", None)
+        if args.against:
+            base = Candidate(args.against, functions_of(args.against, Path(directory)))
+        print(table_head(_heads(f"{worker.name} / {base.name}")))
+        for name in args.sets:
+            data_set = SETS[name]
             # No loop makes rows.
-            able = [name for name in names if name != LOOP or not data_set.to_rows]
-            found = _measure(data_set, able, trees, args, directory)
-            print(f"\n{data_set.title}\n\n{_table(found, names[0 if args.against else -1])}")
-            measured[data_set.name] = found
-    for kind, speed in solve(measured, names[-1] if args.against else WORKER).items():
+            candidates = [worker] if data_set.makes_rows and not args.against else [worker, base]
+            data_set = replace(data_set, objects=min(data_set.objects, args.objects))
+            results.append(_measured(data_set, candidates, args.rounds, args.latency_ms))
+            print(table_row(_cells(name, results[-1])), flush=True)
+    print(f"\nLoad average {os.getloadavg()[0]:.1f}.\n")
+    for kind, speed in speeds(results, worker.name).items():
         print(f"{kind}: {speed}")
-    differing = {
-        f"{measurement.candidate} on {name}"
-        for name, found in measured.items()
-        for measurement in found
-        if not measurement.is_equal
-    }
-    for text in sorted(differing):
-        print_error(f"bench: the records in the output differ: {text}")
-    return int(bool(differing))
+    return 0 if all(result.is_equal for result in results) else 1
 
 
-@contextlib.contextmanager
-def _trees(commit: str | None) -> Iterator[dict[str, Path]]:
-    """Yield the ``functions`` directory of each measured version, by its name."""
-    today = REPOSITORY / "functions"
-    if commit is None:
-        yield {WORKER: today}
-        return
-    name = _git("rev-parse", "--short", "--verify", "--end-of-options", f"{commit}^{{commit}}")
-    with tempfile.TemporaryDirectory(prefix="s3-compactor-bench-") as temporary:
-        tree = Path(temporary) / name
-        try:
-            _git("worktree", "add", "--detach", "--force", str(tree), name)
-            yield {name: tree / "functions", "today": today}
-        finally:
-            _git("worktree", "remove", "--force", str(tree))
+def functions_of(commit: str, directory: Path) -> Path:
+    """Write the functions of a commit to a directory; returns where they are.
 
-
-def _git(*words: str) -> str:
-    # No hooks. In a session of its own, so that an interrupt does not stop git's clean-up.
+    Raises:
+        InvalidInput: there is no such commit.
+    """
     done = subprocess.run(
-        ["git", "-c", "core.hooksPath=/dev/null", *words],  # noqa: S607 - git of the user
+        ["git", "archive", "--format=tar", commit, _FUNCTIONS.name],  # noqa: S607 - of the user
         cwd=REPOSITORY,
         capture_output=True,
-        text=True,
         check=False,
-        start_new_session=True,
     )
     if done.returncode:
-        message = " ".join(done.stderr.split())[-200:]
-        raise InvalidInput("--against", words[-1], f"a commit of this repository ({message})")
-    return done.stdout.strip()
+        message = " ".join(done.stderr.decode().split())[-200:]
+        raise InvalidInput("--against", commit, f"a commit of this repository ({message})")
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(directory, filter="data")
+    return directory / _FUNCTIONS.name
 
 
-def _measure(
-    data_set: DataSet,
-    names: Sequence[str],
-    trees: Mapping[str, Path],
-    args: argparse.Namespace,
-    directory: Path,
-) -> list[Measurement]:
+def _measured(
+    data_set: DataSet, candidates: Sequence[Candidate], rounds: int, latency_ms: float
+) -> Result:
     """Run every round of the candidates on one set."""
-    measurements = []
-    with Front(args.latency_ms) as front:
-        size, records = 0, Records()
-        modified = time.time() - AGE_SECONDS
-        for stored in objects(data_set):
-            front.put(SOURCES, f"{data_set.name}/{stored.name}", stored.body, modified)
-            size, records = size + len(stored.body), records.plus(stored.records)
-        front.client().create_bucket(Bucket=OUTPUTS)
-        bench = _Bench(front, data_set, size, records, trees, args.settings, directory)
-        for number in range(1, args.rounds + 1):
-            for name in in_turn(names, number):
-                print_error(f"{data_set.title}: {name}, round {number}")
-                measurements.append(bench.measurement(name, number))
-    return measurements
+    measurements: dict[str, list[Measurement]] = {candidate.name: [] for candidate in candidates}
+    with Front(latency_ms) as front:
+        records, source_bytes, prefix = Records(), 0, ""
+        for source in objects(data_set):
+            front.put(SOURCES, *source)
+            records = records.plus(source.body, data_set)
+            source_bytes += len(source.body)
+            prefix = source.key.rpartition("/")[0] + "/"
+        front.bucket(OUTPUTS).create()
+        for number in range(1, rounds + 1):
+            for candidate in in_turn(candidates, number):
+                measurement = _measurement(front, candidate, data_set, prefix, records)
+                measurements[candidate.name].append(measurement)
+    return Result(data_set, source_bytes, measurements)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bench:
-    """Runs candidates sequentially on one set."""
-
-    front: Front
-    data_set: DataSet
-    bytes_in: int
-    records: Records
-    trees: Mapping[str, Path]
-    settings: Mapping[str, Any]
-    directory: Path
-
-    def measurement(self, name: str, number: int) -> Measurement:
-        """Run a candidate once, check its outputs, and delete them."""
-        scratch, answer = self.directory / "scratch", self.directory / "answer.json"
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
-        task = json.dumps(
-            {
-                "source_bucket": SOURCES,
-                "source_prefix": f"{self.data_set.name}/",
-                "bucket": OUTPUTS,
-                "prefix": "out/",
-                "extension": self.data_set.extension,
-                "scratch": str(scratch),
-                "settings": {**self.data_set.settings, **self.settings},
-                "answer": str(answer),
-            }
-        )
-        log = self.directory / "candidate.log"
-        second_run: Mapping[str, int] = {}
-        if name == LOOP:
-            loop = [sys.executable, "-m", "compactor_dev.bench.loop", task]
-            taken = run(loop, environment(self.front.environment), log)
-            result = json.loads(answer.read_bytes())
-        else:
-            # -P: modules in the script's directory could shadow others.
-            command = [sys.executable, "-P", handler.__file__, task]
-            variables = environment(self.front.environment, [str(self.trees[name])])
-            run([*command, handler.ASK], variables, log)
-            taken = run(command, variables, log)
-            result = json.loads(answer.read_bytes())
-            self._require_own(name, result["handler"])
-            # Over unchanged data: it must find nothing to do.
-            run(command, variables, log)
-            second_run = json.loads(answer.read_bytes())["requests"]
-        records, bytes_out = self._take_outputs()
-        return Measurement(
-            candidate=name,
-            round=number,
-            objects=self.data_set.objects,
-            bytes_in=self.bytes_in,
-            bytes_out=bytes_out,
-            taken=taken,
-            start_seconds=result["start_seconds"],
-            peak_bytes=result["peak_bytes"],
-            is_equal=records == self.records,
-            second_run=second_run,
-        )
-
-    def _require_own(self, name: str, module: str) -> None:
+def _measurement(
+    front: Front, candidate: Candidate, data_set: DataSet, prefix: str, records: Records
+) -> Measurement:
+    """Run a candidate once, check its outputs, and delete them."""
+    event = json.dumps(_event(data_set, prefix))
+    if candidate.functions is None:
+        command = [sys.executable, "-m", "compactor_dev.bench.loop"]
+        process = run([*command, event], front.environment)
+    else:
+        # -P: modules in the script's directory could shadow others.
+        command = [sys.executable, "-P", handler.__file__]
+        roots = [str(candidate.functions)]
+        # Probes the store, as discovery does before the workers of a run, and compiles modules.
+        run([*command, json.dumps(_event(data_set, "empty/"))], front.environment, roots)
+        process = run([*command, event], front.environment, roots)
         # If the commit lacks the module, an installed version would be imported instead.
-        if not module.startswith(os.path.realpath(self.trees[name]) + os.sep):
-            raise IntegrityError(f"the worker of {name} was imported from {module}")
-
-    def _take_outputs(self) -> tuple[Records, int]:
-        """Return what the outputs contain and their bytes; deletes everything in the bucket."""
-        client = self.front.client()
-        records, size = Records(), 0
-        pages = client.get_paginator("list_objects_v2").paginate(Bucket=OUTPUTS)
-        keys = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
-        for key in keys:
-            if key.startswith("out/"):
-                body = client.get_object(Bucket=OUTPUTS, Key=key)["Body"].read()
-                records = records.plus(of_output(body, self.data_set.kind))
-                size += len(body)
-            client.delete_object(Bucket=OUTPUTS, Key=key)
-        return records, size
+        if not process.result["handler"].startswith(os.path.realpath(roots[0]) + os.sep):
+            raise IntegrityError(f"{candidate.name}: imported {process.result['handler']}")
+    written = Records()
+    outputs = front.bucket(OUTPUTS)
+    for output in outputs.objects.filter(Prefix="out/"):
+        written = written.plus(output.get()["Body"].read(), data_set)
+    outputs.objects.delete()
+    return Measurement(
+        seconds=process.seconds,
+        cpu_seconds=process.cpu_seconds,
+        start_seconds=process.result["ready"] - process.started,
+        peak_bytes=process.result["peak_bytes"],
+        is_equal=written == records,
+    )
 
 
-def _table(measurements: Sequence[Measurement], base: str) -> str:
-    """Return a row per candidate with ratios to the base, and figures that have no column."""
-    groups: dict[str, list[Measurement]] = {}
-    for measurement in measurements:
-        groups.setdefault(measurement.candidate, []).append(measurement)
-    rows = [_row(group, groups.get(base, [])) for group in groups.values()]
-    loads = [measurement.taken.load for measurement in measurements]
-    notes = f"Load average {min(loads):.1f} to {max(loads):.1f}."
-    requests = next((m.second_run for m in reversed(measurements) if m.second_run), {})
-    if requests:
-        counts = ", ".join(f"{count} {name}" for name, count in sorted(requests.items()))
-        notes += f" A second run over the unchanged set: {counts}."
-    return f"{markdown([head.format(base) for head in _HEADS], rows)}\n\n{notes}"
+def _event(data_set: DataSet, prefix: str) -> dict[str, object]:
+    """Return the event that the state machine would pass for the objects below a prefix."""
+    places = {
+        "s3_source_uri": f"s3://{SOURCES}/{prefix}",
+        "s3_destination_uri": f"s3://{OUTPUTS}/out/",
+    }
+    partition = {"path": "", "bucket": SOURCES, "prefix": prefix, "objects": 0, "bytes": 0}
+    return {"run_id": "bench", "settings": {**places, **data_set.settings}, "partition": partition}
 
 
-def _row(group: Sequence[Measurement], base: Sequence[Measurement]) -> list[str]:
-    first = group[0]
-    is_base = bool(base) and first.candidate == base[0].candidate
-    compared = [
-        ratios({m.round: value(m) for m in group}, {m.round: value(m) for m in base})
-        for value in (lambda m: m.cpu_ms, lambda m: m.objects_per_second)
-    ]
-    return [
-        first.candidate,
-        str(Spread.of(m.cpu_ms for m in group)),
-        str(Spread.of(m.objects_per_second for m in group)),
-        *("" if is_base else str(ratio or "") for ratio in compared),
-        figure(max(m.peak_bytes for m in group) / 1e6),
-        f"{first.bytes_out / first.bytes_in:.3f}",
-        "equal" if all(m.is_equal for m in group) else "**differ**",
-    ]
+def _heads(names: str) -> Sequence[str]:
+    return (
+        "Sources",
+        *(f"{figures}: {names}" for figures in ("CPU ms/object", "Objects/s", "Peak MB")),
+        "CPU (min to max)",
+        "Objects/s (min to max)",
+        "Records",
+    )
 
 
-def solve(measured: Mapping[str, Sequence[Measurement]], candidate: str) -> dict[str, WorkerSpeed]:
+def _cells(name: str, result: Result) -> Sequence[str]:
+    """Return the cells of a set: medians, highest peaks, and ratios with their extremes."""
+    count = result.data_set.objects
+    groups = [*result.of_candidates.values()]
+    cpu = [[1_000 * m.cpu_seconds / count for m in group] for group in groups]
+    rates = [[count / m.seconds for m in group] for group in groups]
+    return (
+        f"{name}: {count:,} x {figure(result.source_bytes / count / 1_000)} KB",
+        *(" / ".join(figure(median(values)) for values in figures) for figures in (cpu, rates)),
+        " / ".join(figure(max(m.peak_bytes for m in group) / 1e6) for group in groups),
+        *(ratios(*figures) if len(groups) > 1 else "" for figures in (cpu, rates)),
+        "equal" if result.is_equal else "**differ**",
+    )
+
+
+def speeds(results: Sequence[Result], candidate: str) -> dict[str, WorkerSpeed]:
     """Return the speed of each kind whose two sets were measured."""
-    speeds = {}
-    for kind, names in PAIRS.items():
-        points = []
-        for name in names:
-            rounds = [m for m in measured.get(name, ()) if m.candidate == candidate]
-            if rounds:
-                seconds = Spread.of((m.taken.seconds - m.start_seconds) / m.objects for m in rounds)
-                points.append((rounds[0].bytes_in / rounds[0].objects, seconds.median))
-        if len(points) == len(names):
-            (small_bytes, small), (large_bytes, large) = points
+    points: dict[str, list[tuple[float, float]]] = {}
+    for result in results:
+        count = result.data_set.objects
+        rounds = result.of_candidates[candidate]
+        seconds = median(m.seconds - m.start_seconds for m in rounds) / count
+        points.setdefault(result.data_set.speed, []).append((result.source_bytes / count, seconds))
+    solved = {}
+    for kind, pair in points.items():
+        if kind and len(pair) > 1:
+            (small_bytes, small), (large_bytes, large) = sorted(pair)
             per_byte = max(0.0, (large - small) / (large_bytes - small_bytes))
             per_object = max(0.0, small - per_byte * small_bytes)
-            speeds[kind] = WorkerSpeed(math.ceil(per_object * 1e6), math.ceil(per_byte * GB))
-    return speeds
+            solved[kind] = WorkerSpeed(math.ceil(per_object * 1e6), math.ceil(per_byte * GB))
+    return solved
