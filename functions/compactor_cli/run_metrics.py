@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from compactor.errors import InvalidInput
 from compactor.model import SkipReason
 from compactor.report.reasons import backlog, oldest_waiting, partition_count
 
-_TOTALS = (
-    ("source_objects", "objects_in", "Sources that the run compacted."),
-    ("source_bytes", "bytes_in", "Their stored bytes."),
-    ("output_objects", "objects_out", "Outputs that the run wrote."),
-    ("output_bytes", "bytes_out", "Their stored bytes."),
-    ("output_records", "records", "Records in them; those of server-side copies are not counted."),
-)
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
-
-class _Gauge(NamedTuple):
-    name: str
-    description: str
-    value: float
-    labels: Mapping[str, str] = {}
+#: By name: a description, and the value, or a value for each reason.
+Gauges = dict[str, tuple[str, float | Mapping[str, float]]]
 
 
 def metrics_text(
@@ -45,26 +34,46 @@ def metrics_text(
         ended_at: UNIX seconds.
         seconds: wall time.
     """
-    gauges = [
-        _Gauge("run_failed", "1 if the last run failed.", failed),
-        _Gauge("run_end_timestamp_seconds", "When the last run ended.", ended_at),
-        _Gauge("run_duration_seconds", "Wall time of the last run.", seconds),
-        *(_of_report(report) if report is not None else ()),
-    ]
-    lines, headed = [], ""
-    for gauge in gauges:
-        if gauge.name != headed:
-            lines.append(f"# HELP compactor_{gauge.name} {gauge.description}")
-            lines.append(f"# TYPE compactor_{gauge.name} gauge")
-            headed = gauge.name
-        labels = {
-            "source": settings["s3_source_uri"],
-            "destination": settings["s3_destination_uri"],
-            **gauge.labels,
-        }
-        pairs = [f'{label}="{text.translate(_ESCAPES)}"' for label, text in labels.items()]
-        lines.append(f"compactor_{gauge.name}{{{','.join(pairs)}}} {float(gauge.value)!r}")
+    gauges: Gauges = {
+        "run_failed": ("1 if the last run failed.", failed),
+        "run_end_timestamp_seconds": ("When the last run ended.", ended_at),
+        "run_duration_seconds": ("Wall time of the last run.", seconds),
+        **(_of_report(report) if report is not None else {}),
+    }
+    places = {name: settings[f"s3_{name}_uri"] for name in ("source", "destination")}
+    lines = []
+    for name, (description, value) in gauges.items():
+        lines += [f"# HELP compactor_{name} {description}", f"# TYPE compactor_{name} gauge"]
+        for reason, number in (value if isinstance(value, Mapping) else {"": value}).items():
+            labels = {**places, "reason": reason} if reason else places
+            pairs = [f'{label}="{text.translate(_ESCAPES)}"' for label, text in labels.items()]
+            lines.append(f"compactor_{name}{{{','.join(pairs)}}} {float(number)!r}")
     return "\n".join(lines) + "\n"
+
+
+def _of_report(report: Mapping[str, Any]) -> Gauges:
+    totals = report["totals"]
+    left_alone = {reason: entry["objects"] for reason, entry in report["left_alone"].items()}
+    if earlier := report["skipped"].get(SkipReason.QUARANTINED):
+        left_alone["earlier_run"] = earlier["objects"]
+    gauges: Gauges = {
+        "source_objects": ("Sources that the run compacted.", totals["objects_in"]),
+        "source_bytes": ("Their stored bytes.", totals["bytes_in"]),
+        "output_objects": ("Outputs that the run wrote.", totals["objects_out"]),
+        "output_bytes": ("Their stored bytes.", totals["bytes_out"]),
+        "output_records": ("Records in them, without server-side copies.", totals["records"]),
+        "partitions": ("Partitions with at least one object.", partition_count(report)),
+        "failed_partitions": ("Those that failed.", report["failed_count"]),
+        "backlog_objects": ("Objects that a later run takes as they are.", backlog(report)),
+        "left_alone_objects": ("Sources left alone because of their content.", left_alone),
+    }
+    if (oldest := oldest_waiting(report)) is not None:
+        text = "When the oldest object of the backlog was last modified."
+        gauges["oldest_candidate_timestamp_seconds"] = (text, oldest)
+    if report["cost"]:
+        dollars = float(report["cost"]["dollars"])
+        gauges["run_cost_dollars"] = ("Cost of the last run at list prices.", dollars)
+    return gauges
 
 
 def add_metrics_file(parser: argparse.ArgumentParser) -> None:
@@ -91,25 +100,3 @@ def write_metrics(text: str, file: Path) -> None:
         partial.replace(file)
     except OSError as error:
         raise InvalidInput("--metrics-file", str(file), f"a writable file ({error})") from None
-
-
-def _of_report(report: Mapping[str, Any]) -> Iterator[_Gauge]:
-    for name, key, description in _TOTALS:
-        yield _Gauge(name, description, report["totals"][key])
-    yield _Gauge("partitions", "Partitions with at least one object.", partition_count(report))
-    yield _Gauge("failed_partitions", "Those that failed.", report["failed_count"])
-    yield _Gauge("backlog_objects", "Objects that a later run takes as they are.", backlog(report))
-    oldest = oldest_waiting(report)
-    if oldest is not None:
-        description = "When the oldest object of the backlog was last modified."
-        yield _Gauge("oldest_candidate_timestamp_seconds", description, oldest)
-    left_alone = {reason: entry["objects"] for reason, entry in report["left_alone"].items()}
-    earlier = report["skipped"].get(SkipReason.QUARANTINED)
-    if earlier:
-        left_alone["earlier_run"] = earlier["objects"]
-    for reason, objects in left_alone.items():
-        description = "Sources left alone because of their content."
-        yield _Gauge("left_alone_objects", description, objects, {"reason": reason})
-    if report["cost"]:
-        dollars = report["cost"]["dollars"]
-        yield _Gauge("run_cost_dollars", "Cost of the last run at list prices.", float(dollars))
