@@ -17,9 +17,9 @@ def visible(text: str) -> str:
     return "".join(one if one.isprintable() else _escaped(one) for one in text)
 
 
-def shown_bytes(data: bytes, most: int = SHOWN_BYTES) -> str:
+def shown_bytes(data: bytes) -> str:
     r"""Return the first bytes in quotes, all but printable ASCII escaped: ``'\x93NUMPY'``."""
-    return repr(data[:most])[1:] + ("..." if len(data) > most else "")
+    return repr(data[:SHOWN_BYTES])[1:] + ("..." if len(data) > SHOWN_BYTES else "")
 
 
 def _escaped(character: str) -> str:

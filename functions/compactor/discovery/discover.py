@@ -38,6 +38,8 @@ __all__ = [
     "write_work",
 ]
 
+_THREADS = 16
+
 
 def discover(
     settings: Settings,
@@ -45,8 +47,7 @@ def discover(
     now: float,
     *,
     committed: Committed,
-    fleet: Fleet | None = None,
-    workers: int = 16,
+    workers: int = _THREADS,
 ) -> Discovery:
     """Find every partition that holds an object and is not at rest, in order.
 
@@ -56,7 +57,6 @@ def discover(
         now: UNIX seconds; determines the days of a window that is relative to today.
         committed: consulted only for partitions that hold more than one worker may take;
             called from several threads concurrently.
-        fleet: the workers of the run; by default, workers like the measured one.
         workers: number of threads, each with one request at a time.
 
     Raises:
@@ -68,7 +68,7 @@ def discover(
     dates = dates_of(settings, now)
     rests = rests_of(settings, store, now, has_identity=check_places(settings, store))
     around = Surroundings(store, settings.source.root.bucket)
-    count = Count(settings, store, committed, fleet or Fleet(), around=around, rests=rests)
+    count = Count(settings, store, committed, Fleet(), around=around, rests=rests)
     found = Found(settings)
     with Parallel(workers) as parallel:
         search = Search(settings, store, parallel, around)
@@ -85,8 +85,7 @@ def count_known(
     partitions: Iterable[Partition],
     *,
     committed: Committed,
-    fleet: Fleet | None = None,
-    workers: int = 16,
+    fleet: Fleet,
 ) -> Discovery:
     """Count what is in known partitions, without searching for others.
 
@@ -96,17 +95,16 @@ def count_known(
         lists: lists the partitions; likewise.
         partitions: the partitions, in order.
         committed: see :func:`discover`.
-        fleet: see :func:`discover`.
-        workers: see :func:`discover`.
+        fleet: the workers of the run.
 
     Raises:
         InvalidInput: see :func:`discover`.
         IntegrityError: see :func:`discover`.
     """
     check_places(settings, store)
-    count = Count(settings, store, committed, fleet or Fleet(), lists=lists)
+    count = Count(settings, store, committed, fleet, lists=lists)
     found = Found(settings)
-    with Parallel(workers) as parallel:
+    with Parallel(_THREADS) as parallel:
         found.add(parallel.in_order(count, ((partition, None) for partition in partitions)))
     return found.discovery()
 

@@ -112,7 +112,7 @@ def in_named_levels(
         if not level:
             continue
         # Built lazily: few pages have such levels.
-        reason_to_skip = reason_to_skip or KeyRules(settings, partition)
+        reason_to_skip = reason_to_skip or KeyRules(settings)
         if reason_to_skip(one) is None:
             found = found.plus(NamedLevels(1, one.key, level))
     return found

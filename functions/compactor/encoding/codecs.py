@@ -20,6 +20,7 @@ from compactor.model import Compression, QuarantineReason
 PIECE_BYTES = 1 << 20
 #: Sources that decompress to no more may expand as far as they like.
 UNQUESTIONED_BYTES = 16 << 20
+_BEGINNING_BYTES = 4 << 20
 
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -146,13 +147,12 @@ def _check_expansion(plain_bytes: int, encoded_bytes: int, max_expansion: int | 
         raise UnreadableSource(QuarantineReason.BOMB, detail)
 
 
-def beginning(stored: bytes, *, complete: bool, most_bytes: int = 4 << 20) -> tuple[bytes, bool]:
-    """Decompress the first bytes of a source; also return whether that is all of it.
+def beginning(stored: bytes, *, complete: bool) -> tuple[bytes, bool]:
+    """Decompress the first 4 MiB of a source; also return whether that is all of it.
 
     Args:
         stored: the first bytes, or all of them if ``complete``.
         complete: whether the source ends there.
-        most_bytes: stop once there are this many plain bytes.
 
     Raises:
         UnreadableSource: the given bytes are damaged.
@@ -164,7 +164,7 @@ def beginning(stored: bytes, *, complete: bool, most_bytes: int = 4 << 20) -> tu
     try:
         for piece in decompress_stream((stored,), compression):
             plain += piece
-            if len(plain) >= most_bytes:
+            if len(plain) >= _BEGINNING_BYTES:
                 return bytes(plain), False
     except UnreadableSource as error:
         # An incomplete source is expected to be truncated.

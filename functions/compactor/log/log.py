@@ -247,12 +247,11 @@ class CommitLog:
                 f" Delete this checkpoint, which the log does without; {WAY_OUT}"
             )
 
-    def every_commit(self, through: int = 0, *, valid_only: bool = True) -> Iterator[Commit]:
+    def every_commit(self, through: int = 0) -> Iterator[Commit]:
         """Yield all valid entries, newest first, without using checkpoints.
 
         Args:
             through: sequence of an entry known to have existed.
-            valid_only: skip entries that a later one replaces.
 
         Raises:
             IntegrityError: an entry is missing, including one that a checkpoint covers; or one
@@ -260,14 +259,15 @@ class CommitLog:
         """
         listed = self._list("")
         self._require_unbroken(listed, through)
-        return self._every(listed, valid_only=valid_only)
+        return self._every(listed)
 
-    def _every(self, listed: LogObjects, *, valid_only: bool) -> Iterator[Commit]:
+    def _every(self, listed: LogObjects) -> Iterator[Commit]:
         for commit, valid in every_entry(self._store, self._bucket, listed.commits):
-            if valid and commit.sequence in listed.witnesses:
+            if not valid:
+                continue
+            if commit.sequence in listed.witnesses:
                 self._require_witness(commit)
-            if valid or not valid_only:
-                yield commit
+            yield commit
 
     def settle_numbers(self, state: LogState) -> None:
         """Write or compare the witness of every entry that other runs wrote.

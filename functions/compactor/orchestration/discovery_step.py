@@ -165,7 +165,9 @@ def find_pending(
     if writes:
         listing.registry.claim(identity_of(settings), now)
     committed, partitions = committed_in(settings, store), listing.partitions()
-    return count_known(settings, store, listing, partitions, committed=committed, fleet=fleet)
+    return count_known(
+        settings, store, listing, partitions, committed=committed, fleet=fleet or Fleet()
+    )
 
 
 def asked_store(settings: Settings, store: _Store, now: float) -> tuple[_Store, tuple[str, ...]]:

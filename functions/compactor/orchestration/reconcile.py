@@ -201,7 +201,7 @@ class _OfPartition:
         self._committed, self._written_at = state.committed, state.written_at
         version = partial(Dialects(settings, given.store).version, partition.prefix)
         self._left = state.left_alone(decided_by(settings), version)
-        self._rules = KeyRules(settings, partition)
+        self._rules = KeyRules(settings)
         self._listing = open_pending(settings, given.now, given.at)
 
     def reconcile(self, objects: Iterator[SourceObject]) -> Reconciled:

@@ -70,11 +70,9 @@ class PlainContent:
                 raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
         return whole.getvalue()
 
-    def row(
-        self, source: SourceObject, facts: SliceFacts, offset: int = 0, length: int = 0
-    ) -> ManifestRow:
+    def row(self, source: SourceObject, facts: SliceFacts) -> ManifestRow:
         """Return the manifest row of the source, after all content was consumed."""
-        return ManifestRow(source, offset, length, self.size, self.crc32, facts)
+        return ManifestRow(source, 0, 0, self.size, self.crc32, facts)
 
     def _count(self, data: bytes) -> None:
         self.size += len(data)

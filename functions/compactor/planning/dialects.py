@@ -280,7 +280,7 @@ class Dialects:
 
     def _filter(self) -> _IsCsv:
         settings = self._settings
-        reason_to_skip = KeyRules(settings, layout.partition_at(settings, ""))
+        reason_to_skip = KeyRules(settings)
         named = settings.format == "auto"
 
         def is_csv(source: SourceObject) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fnmatch import translate
 from types import MappingProxyType
 
-from compactor.model import Partition, SkipReason, SourceObject
+from compactor.model import SkipReason, SourceObject
 from compactor.planning.markers import Roots, owner_of
 from compactor.settings.settings import STATE_ROOT, Settings
 
@@ -17,17 +17,14 @@ _DIGEST = re.compile(r"/CloudTrail-Digest/|_CloudTrail-Digest_")
 
 
 class KeyRules:
-    """Decides by key why no run compacts a source of a partition.
+    """Decides by key why no run compacts a source.
 
     Args:
         settings: the run's settings.
-        partition: the sources' partition.
         roots: prefixes that a table or registry owns.
     """
 
-    def __init__(
-        self, settings: Settings, partition: Partition, roots: Roots = MappingProxyType({})
-    ) -> None:
+    def __init__(self, settings: Settings, roots: Roots = MappingProxyType({})) -> None:
         self._root_length = len(settings.source.root.prefix)
         # Read on every call, because roots may be added later.
         self._roots = roots

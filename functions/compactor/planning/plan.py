@@ -117,7 +117,7 @@ class _Rules:
         self._now = now
         self._settled_before = now - settings.settle_seconds
         self._retry_quarantined = settings.retry_quarantined
-        self.by_key = KeyRules(settings, partition, known.roots)
+        self.by_key = KeyRules(settings, known.roots)
         self._partition_length = len(partition.prefix)
 
     def reason_to_skip(self, source: SourceObject) -> SkipReason | None:

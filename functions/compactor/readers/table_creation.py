@@ -101,15 +101,6 @@ def table_input(
     }
 
 
-def format_of(held: Held, settings: Settings, store: ObjectStore) -> Format:
-    """Return the format of a partition's objects.
-
-    Raises:
-        InvalidInput: no format was detected with certainty.
-    """
-    return _detected(_samples((*held.outputs, *held.loose), store), settings, store).format
-
-
 def _columns(
     settings: Settings, held: Held, store: ObjectStore
 ) -> tuple[Sequence[Column], Reading]:

@@ -7,11 +7,10 @@ an item without a head gets one when its message is delivered again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from compactor.errors import TransientStoreError
-from compactor.model import Partition, SkipReason, SourceObject
 from compactor.planning.key_rules import KeyRules
 from compactor.registry.events import ForeignMessage, Happened, ObjectEvent, decode
 from compactor.registry.items import Item, Removal, latest
@@ -84,7 +83,7 @@ class _Wanted:
         self._removals: list[Removal] = []
         # Partition path and name -> ids of the messages about it.
         self._messages: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self._rules: dict[str, Callable[[SourceObject], SkipReason | None]] = {}
+        self._reason_to_skip = KeyRules(stream.settings)
 
     def take(self, message: str, event: ObjectEvent) -> bool:
         """Add an event; return whether it belongs to this stream."""
@@ -148,10 +147,4 @@ class _Wanted:
             result.failed[message] = f"{type(error).__name__}: {error}"
 
     def _is_unwanted(self, item: Item) -> bool:
-        rules = self._rules_of(item.partition)
-        return rules(item.source) is not None
-
-    def _rules_of(self, partition: Partition) -> Callable[[SourceObject], SkipReason | None]:
-        if partition.path not in self._rules:
-            self._rules[partition.path] = KeyRules(self._stream.settings, partition)
-        return self._rules[partition.path]
+        return self._reason_to_skip(item.source) is not None

@@ -46,15 +46,11 @@ class RowsOutput:
     Args:
         schema: columns of the output.
         codec: compression inside it.
-        row_group_bytes: when to begin another row group.
     """
 
-    def __init__(
-        self, schema: pa.Schema, codec: str, row_group_bytes: int = ROW_GROUP_BYTES
-    ) -> None:
+    def __init__(self, schema: pa.Schema, codec: str) -> None:
         self._schema = schema
         self._codec = codec
-        self._row_group_bytes = row_group_bytes
         self._directory = Path(tempfile.mkdtemp(prefix="compactor-rows-"))
         self._path = self._directory / "rows.parquet"
         self._writer: pq.ParquetWriter | None = None
@@ -79,7 +75,7 @@ class RowsOutput:
             return
         self._held.append(table)
         self._held_bytes += table.nbytes
-        if self._held_bytes >= self._row_group_bytes:
+        if self._held_bytes >= ROW_GROUP_BYTES:
             self._write()
         elif len(self._held) * table.num_columns > _MOST_ARRAYS:
             self._held = [pa.concat_tables(self._held).combine_chunks()]

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from compactor import layout
 from compactor.errors import InvalidInput, SourceChanged, UnreadableSource
 from compactor.formats import Decide
 from compactor.model import Partition, SourceObject
@@ -164,8 +163,8 @@ def _sample(
     """Yield sources spread over the keys of partitions that are spread over all of them."""
     chosen = spread(partitions, _PARTITIONS)
     share = max(1, SAMPLE_SOURCES // max(1, len(chosen)))
+    reason_to_skip = KeyRules(settings)
     for partition in chosen:
-        reason_to_skip = KeyRules(settings, layout.partition_at(settings, partition.path))
         pages = store.list_objects(partition.bucket, partition.prefix)
         listed = islice(chain.from_iterable(pages), _LISTED)
         candidates = [one for one in listed if one.size and reason_to_skip(one) is None]

@@ -96,7 +96,7 @@ class _Judge:
         self._state = state
         self._named = named
         self._listing = listing
-        self._by_key = KeyRules(run.settings, run.partition, roots)
+        self._by_key = KeyRules(run.settings, roots)
         self._decided_by = decided_by(run.settings)
 
     def __call__(self, item: Item) -> Mark | None:

@@ -161,7 +161,7 @@ class _Summing:
         self.partition = Partition(root.bucket, root.prefix, "")
         self.roots, self.shown_late, self.last = roots, False, ""
         # KeyRules looks the roots up for each key, so roots may be added later.
-        self._by_key = KeyRules(settings, self.partition, self.roots)
+        self._by_key = KeyRules(settings, self.roots)
         self._settled_before = now - settings.settle_seconds
         arrivals = Arrivals(open_since=now - settings.open_partition_seconds)
         self.seen = Seen(Keys(root.prefix), arrivals=arrivals)
