@@ -8,10 +8,6 @@ PARTITIONS_LABEL, CLEAN_UPS_LABEL = "Partitions", "CleanUps"
 """The labels of the definition's two Distributed Maps, a part of their Map Runs' names."""
 
 
-TABLES_LABEL = "Tables"
-"""The label of the Distributed Map over tables, of the definition of maintenance."""
-
-
 def message_of(cause: str | None) -> str:
     """Return the message in a cause, which is a JSON document for a failed Lambda function."""
     try:

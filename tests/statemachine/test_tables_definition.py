@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from cdk.managed_rules import managed_rules
-from compactor_cli.runs import TABLES_LABEL
 from tests.statemachine import asl_checks
 from tests.statemachine.definitions import TABLES, Machine, state
 
@@ -81,10 +80,6 @@ def test_each_check_bites_on_a_definition_broken_its_way(
     breakage(machine)
 
     assert finding in list(check(machine))
-
-
-def test_the_map_has_the_label_that_all_know(machine: Machine) -> None:
-    assert state(machine, "MaintainTables")["Label"] == TABLES_LABEL
 
 
 def test_the_tasks_of_the_definition_have_their_rules(machine: Machine) -> None:

@@ -197,7 +197,7 @@ class _Check:
 
     def check_logs(self, logs: Sequence[StoredLog], bar: Bar) -> None:
         with ThreadPoolExecutor(_CONCURRENT) as pool:
-            commits = filter(self._is_judged, self._commits(logs, bar))
+            commits = filter(self._is_judged, self._commits(logs))
             while batch := list(islice(commits, _CONCURRENT)):
                 for one, found in zip(batch, pool.map(self._read, batch), strict=True):
                     self._count(one)
@@ -211,7 +211,7 @@ class _Check:
                     for current in pool.map(self._read_sources, batch):
                         self.checked.current.add(current)
 
-    def _commits(self, logs: Sequence[StoredLog], bar: Bar) -> Iterator[_One]:
+    def _commits(self, logs: Sequence[StoredLog]) -> Iterator[_One]:
         for log in logs:
             name = log.path or "(root)"
             for sequence in log.missing:
