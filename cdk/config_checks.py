@@ -50,7 +50,7 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
     _check_worker(config)
     _check_table(config)
     _check_readers(config)
-    _check_maintenance(config, given)
+    _check_maintenance(config)
 
 
 def require_region(config: Config, region: str | None) -> None:
@@ -201,7 +201,7 @@ def _check_table_locations(config: Config) -> None:
                 raise InvalidInput("table_location_uri", config.table_location_uri, accepted)
 
 
-def _check_maintenance(config: Config, given: Mapping[str, Any]) -> None:
+def _check_maintenance(config: Config) -> None:
     places = {"state": config.run.state, "destination": config.run.destination}
     tables.check_locations(
         config.maintenance, config.maintenance_locations, places, optimizers=config.glue_optimizers

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -31,15 +31,14 @@ class Hours:
 NO_HOURS = Hours()
 
 
-def hours_of(session: SparkSession, now: Callable[[], float] = time.time) -> Hours:
+def hours_of(session: SparkSession) -> Hours:
     """Return the hours used from the start of the session's application until now.
 
     Args:
         session: must not be stopped yet.
-        now: UNIX seconds.
     """
     context = session.sparkContext
-    hours = max(0.0, now() - (context.startTime or 0) / 1000) / 3_600
+    hours = max(0.0, time.time() - (context.startTime or 0) / 1000) / 3_600
     # Includes the driver.
     workers = context._jsc.sc().getExecutorMemoryStatus().size()
     given = dict(context.getConf().getAll())
