@@ -17,8 +17,7 @@ from compactor_cli.console import progress
 from compactor_cli.machine.spark_jars import packages_environment
 from compactor_cli.one_run import EndedRun, RunEnd
 from compactor_cli.whole import Machine, cleaning_text, compacting_text
-from compactor_local.engine import run_workflow
-from compactor_local.model import EngineOptions, WorkflowProgress
+from compactor_local.engine import EngineOptions, WorkflowProgress, run_workflow
 
 
 def execute(

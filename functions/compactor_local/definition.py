@@ -1,4 +1,4 @@
-"""Reads a state machine file, and fills in its substitutions."""
+"""The two state machine files, and what is filled in for their substitutions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,92 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from compactor_local.model import SUBSTITUTIONS, VALUES, EngineError
-from compactor_local.tables_model import TABLES_SUBSTITUTIONS, TABLES_VALUES
+from compactor_cli.machine.installed import definition
+from compactor_local import EngineError
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
+DEFINITION = definition()
+TABLES_DEFINITION = definition("tables.asl.json")
+
+HANDLERS: Mapping[str, str] = {
+    name: f"compactor_handlers.{name}"
+    for name in (
+        "discover",
+        "compact_partition",
+        "plan_clean_up",
+        "clean_up",
+        "publish_table",
+        "report",
+    )
+}
+"""Function name -> module whose ``handler(event, context)`` it runs."""
+
+TABLES_HANDLERS: Mapping[str, str] = {
+    name: f"compactor_tables.handlers.{name}"
+    for name in (
+        "list_tables",
+        "plan_table",
+        "begin_table",
+        "athena_step",
+        "end_table",
+        "report_tables",
+    )
+}
+"""The same for the definition of maintenance."""
+
+VALUES: Mapping[str, str] = {
+    "AwsPartition": "aws",
+    "AwsRegion": "us-east-1",
+    # Its last segment names the script of this installation that is run instead.
+    "SparkScriptUri": "s3://local/spark/compact_partitions.py",
+    "SparkAppZipUri": "s3://local/spark/app.zip",
+    "SparkDepsZipUri": "s3://local/spark/deps.zip",
+    # For a cluster; local Spark is configured by the run's environment.
+    "SparkTableConf": "spark.jars=s3://local/spark/table.jar",
+    "SparkEncryption": "none",
+    "SparkLogUri": "s3://local/logs/",
+    "SparkTimeoutSeconds": "43200",
+    "EmrReleaseLabel": "emr-spark-8.1.0",
+    "EmrPrimaryInstanceType": "m6g.xlarge",
+    "EmrCoreInstanceType": "m6g.xlarge",
+    "EmrCoreInstanceCount": "2",
+    "EmrSubnetId": "subnet-0local",
+    "EmrServiceRole": "local-emr-service",
+    "EmrInstanceProfile": "local-emr-nodes",
+    "EmrSecurityConfiguration": "local",
+    "EmrIdleTimeoutSeconds": "900",
+    "EmrCreateTimeoutSeconds": "1800",
+    "EmrTerminateTimeoutSeconds": "1800",
+    "EmrServerlessApplicationId": "00local",
+    "EmrServerlessJobRoleArn": "arn:aws:iam::123456789012:role/local-emr-serverless",
+}
+"""``${Substitution}`` of the definition -> placeholder that has no effect locally."""
+
+TABLES_VALUES: Mapping[str, str] = {
+    **{
+        name: VALUES[name]
+        for name in (
+            "AwsPartition",
+            "AwsRegion",
+            "SparkAppZipUri",
+            "SparkDepsZipUri",
+            "SparkEncryption",
+            "SparkLogUri",
+            "SparkTimeoutSeconds",
+            "EmrServerlessApplicationId",
+            "EmrServerlessJobRoleArn",
+        )
+    },
+    # Its last segment names the script of this installation that is run instead.
+    "MaintainScriptUri": "s3://local/spark/maintain_tables.py",
+    # The jars of local Spark are in the run's environment.
+    "TableJars": "local",
+    "SparkEngine": "emr_serverless",
+    "EmrClusterId": "j-LOCAL",
+    "AthenaWorkgroup": "local",
+}
+"""The same for the definition of maintenance."""
 
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
@@ -21,23 +102,27 @@ def function_arn(name: str) -> str:
     return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
 
 
+def function_substitution(name: str) -> str:
+    """Return the ``${Substitution}`` of a function's ARN, such as ``PlanCleanUpFunctionArn``."""
+    return "".join(word.capitalize() for word in name.split("_")) + "FunctionArn"
+
+
 def load_definition(path: Path) -> str:
     """Return the definition's text with its substitutions filled in.
 
     Raises:
         EngineError: it has an unknown substitution.
     """
-    return _SUBSTITUTION.sub(_substitute, path.read_text(encoding="utf-8"))
+    substitutions = {**VALUES, **TABLES_VALUES}
+    for name in (*HANDLERS, *TABLES_HANDLERS):
+        substitutions[function_substitution(name)] = function_arn(name)
 
+    def substitute(match: re.Match[str]) -> str:
+        if match[1] not in substitutions:
+            raise EngineError(f"the definition has an unknown substitution {match[0]}")
+        return substitutions[match[1]]
 
-def _substitute(match: re.Match[str]) -> str:
-    functions = {**SUBSTITUTIONS, **TABLES_SUBSTITUTIONS}
-    values = {**VALUES, **TABLES_VALUES}
-    if match[1] in functions:
-        return function_arn(functions[match[1]])
-    if match[1] in values:
-        return values[match[1]]
-    raise EngineError(f"the definition has an unknown substitution {match[0]}")
+    return _SUBSTITUTION.sub(substitute, path.read_text(encoding="utf-8"))
 
 
 def each_state(machine: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

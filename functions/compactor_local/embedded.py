@@ -15,8 +15,8 @@ import boto3
 from compactor_cli.machine.extras import require
 from compactor_cli.machine.installed import import_roots
 from compactor_cli.machine.processes import Child, python_environment
+from compactor_local import EngineError
 from compactor_local.definition import REGION
-from compactor_local.model import EngineError
 
 _BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_OBJECTS = 2_000

@@ -4,21 +4,97 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
+from compactor.orchestration.run_progress import RunProgress
 from compactor_cli.machine.environment import engine_environment, opened_log
 from compactor_cli.machine.extras import require
 from compactor_cli.machine.processes import Child
-from compactor_local.definition import load_definition
-from compactor_local.model import (
-    HANDLERS,
-    EngineError,
-    EngineOptions,
-    WorkflowProgress,
-    WorkflowResult,
-)
+from compactor_local import EngineError
+from compactor_local.definition import DEFINITION, HANDLERS, load_definition
 
 _END_SECONDS = 10.0
+BRIDGES: Mapping[str, str] = {
+    "arn:aws:states:::elasticmapreduce:createCluster.sync": (
+        "compactor_local.services:create_cluster"
+    ),
+    "arn:aws:states:::elasticmapreduce:addStep.sync": "compactor_local.services:add_step",
+    "arn:aws:states:::elasticmapreduce:terminateCluster.sync": (
+        "compactor_local.services:terminate_cluster"
+    ),
+    "arn:aws:states:::emr-serverless:startJobRun.sync": "compactor_local.services:start_job_run",
+    "arn:aws:states:::athena:startQueryExecution.sync": "compactor_local.services:start_query",
+}
+"""Task resource -> ``package.module:callable`` of its default stand-in."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Options of the local engine; the defaults match the deployed functions.
+
+    Attributes:
+        definition: the state machine file.
+        handler_timeout_seconds: a handler that runs longer is killed and its process replaced.
+        wait_scale: factor for the waits before retries and of Wait states; 0 skips them.
+        environment: variables for engine and handlers, on top of this process's own. An empty
+            value removes the variable. ``PYTHONPATH`` precedes the project's own.
+        log: file to which the output of handlers is appended; None discards it.
+        bridges: task resource -> ``package.module:callable`` that stands in for a service
+            integration the interpreter lacks; it takes the task's parameters and returns the
+            task's result. See :mod:`compactor_local.services` for the default ones.
+    """
+
+    definition: Path = DEFINITION
+    handler_timeout_seconds: float = 900.0
+    wait_scale: float = 1.0
+    environment: Mapping[str, str] = field(default_factory=dict)
+    log: Path | None = None
+    bridges: Mapping[str, str] = field(default_factory=lambda: dict(BRIDGES))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowProgress(RunProgress):
+    """The progress of an execution.
+
+    Attributes:
+        function: the function invoked last, e.g. ``compact_partition``.
+        invocations: Lambda invocations that have answered, failures included.
+        counts: sums over the partitions of the ``counts`` that compact_partition returned last, and
+            of the counts of Spark, once it has ended.
+    """
+
+    function: str = ""
+    invocations: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowResult:
+    """The end of an execution.
+
+    Attributes:
+        status: ``SUCCEEDED``, ``FAILED``, ``TIMED_OUT`` or ``ABORTED``, as in Step Functions.
+        output: the execution's output when it succeeded.
+        error: error name when it failed.
+        cause: error cause when it failed.
+        seconds: from the start of the execution to its end.
+        progress: the final progress.
+        worker_peak_bytes: largest resident memory any handler process reached.
+        workers_replaced: handler processes that crashed or were killed.
+        events: the execution's history events, without those of child executions.
+    """
+
+    status: str
+    output: Any
+    error: str | None
+    cause: str | None
+    seconds: float
+    progress: WorkflowProgress
+    worker_peak_bytes: int
+    workers_replaced: int
+    events: tuple[Mapping[str, Any], ...] = ()
 
 
 class Engine:
@@ -65,16 +141,22 @@ class Engine:
         options: EngineOptions | None = None,
     ) -> WorkflowResult:
         """Run one execution to its end; see :func:`run_workflow`."""
-        order = _order(
-            execution_input, run_name, workers, handler_modules, options or self._options
-        )
-        return self._carry_out(order, on_progress)
-
-    def _carry_out(
-        self, order: Mapping[str, Any], on_progress: Callable[[WorkflowProgress], None] | None
-    ) -> WorkflowResult:
+        options = options or self._options
+        if workers < 1:
+            raise EngineError(f"workers: {workers} is not accepted; expected 1 or more")
+        order = {
+            "definition": load_definition(options.definition),
+            "execution_input": json.dumps(execution_input),
+            "endpoint_url": self._endpoint_url,
+            "run_name": run_name,
+            "workers": workers,
+            "handler_modules": dict(handler_modules),
+            "handler_timeout_seconds": options.handler_timeout_seconds,
+            "wait_scale": options.wait_scale,
+            "bridges": dict(options.bridges),
+        }
         try:
-            self._process.send({**order, "endpoint_url": self._endpoint_url})
+            self._process.send(order)
             return self._follow(on_progress)
         except EOFError:
             code = self._process.end()
@@ -121,39 +203,17 @@ def run_workflow(
 
     Raises:
         ExtraMissing: the extra ``local`` is not installed.
-        EngineError: the engine did not start, or exited.
+        EngineError: the engine did not start, or exited; there are no workers, or the definition
+            has an unknown substitution.
     """
-    # Before any process is started, so that mistakes are reported immediately.
-    order = _order(execution_input, run_name, workers, handler_modules, options or EngineOptions())
     with Engine(options, endpoint_url=endpoint_url) as engine:
-        return engine._carry_out(order, on_progress)
-
-
-def _order(
-    execution_input: Mapping[str, Any],
-    run_name: str,
-    workers: int,
-    handler_modules: Mapping[str, str],
-    options: EngineOptions,
-) -> dict[str, Any]:
-    """Return the message to the engine process that describes one run.
-
-    Raises:
-        EngineError: an argument is invalid, or the definition has an unknown substitution.
-    """
-    if workers < 1:
-        raise EngineError(f"workers: {workers} is not accepted; expected 1 or more")
-    return {
-        "definition": load_definition(options.definition),
-        "execution_input": json.dumps(execution_input),
-        "run_name": run_name,
-        "workers": workers,
-        "handler_modules": dict(handler_modules),
-        "handler_timeout_seconds": options.handler_timeout_seconds,
-        "memory_mb": options.memory_mb,
-        "wait_scale": options.wait_scale,
-        "bridges": dict(options.bridges),
-    }
+        return engine.run(
+            execution_input,
+            run_name=run_name,
+            workers=workers,
+            on_progress=on_progress,
+            handler_modules=handler_modules,
+        )
 
 
 def _result(

@@ -19,17 +19,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any, NoReturn
 
-import compactor_local.without_batch  # noqa: F401 - before anything of moto is loaded
-
-# isort: split
 from moto.stepfunctions.parser.backend.execution import BaseExecutionWorkerCommunication
 from moto.stepfunctions.parser.models import stepfunctions_parser_backends
 
 from compactor_cli.machine.processes import Child, WorkerPool, answer_stream, receive, send
-from compactor_local import bridges, emr, interpreter, map_run
+from compactor_local import EngineError, interpreter, map_run, replace, services
 from compactor_local.definition import ACCOUNT, REGION
-from compactor_local.invocations import Functions
-from compactor_local.model import EngineError, WorkflowProgress
+from compactor_local.engine import WorkflowProgress
+from compactor_local.functions import Functions
 
 _PROGRESS_SECONDS = 0.1
 
@@ -55,7 +52,7 @@ def _carry_out(order: Mapping[str, Any], answers: IO[bytes]) -> NoReturn:
     try:
         threading.Thread(target=_end_with_the_caller, daemon=True).start()
         modules = list(order["handler_modules"].values())
-        pool = WorkerPool(order["workers"], lambda: Child("compactor_local.worker", modules))
+        pool = WorkerPool(order["workers"], lambda: Child("compactor_local.functions", modules))
         try:
             send(answers, {"result": _execute(order, pool, _sender(answers))})
         except EngineError as error:
@@ -99,7 +96,6 @@ def _execute(
         order["handler_modules"],
         pool,
         timeout_seconds=order["handler_timeout_seconds"],
-        memory_mb=order["memory_mb"],
         on_progress=on_progress,
     )
     definition, batchers = map_run.without_batchers(order["definition"])
@@ -108,11 +104,11 @@ def _execute(
         slots=order["workers"],
         wait_scale=order["wait_scale"],
         endpoint_url=order["endpoint_url"],
-        stand_ins=bridges.load(order["bridges"]),
+        stand_ins=interpreter.load_bridges(order["bridges"]),
         on_child=functions.note_child,
         batchers=batchers,
     )
-    emr.set_callbacks(functions.note_spark, functions.note_spark_ended)
+    services.set_callbacks(functions.note_spark, functions.note_spark_ended)
     started = time.monotonic()
     execution = _run(order, definition)
     return {
@@ -151,15 +147,14 @@ def _run(order: Mapping[str, Any], definition: str) -> Any:
 
 def _set_at_end(ended: threading.Event) -> None:
     """Set the event when an execution has its status and output, which moto sets in this order."""
-    original = BaseExecutionWorkerCommunication.terminated
 
-    def terminated(self: BaseExecutionWorkerCommunication) -> None:
+    def terminated(communication: BaseExecutionWorkerCommunication) -> None:
         try:
-            original(self)
+            original(communication)
         finally:
             ended.set()
 
-    BaseExecutionWorkerCommunication.terminated = terminated  # type: ignore[method-assign]  # a patch of moto
+    original = replace(BaseExecutionWorkerCommunication, "terminated", terminated)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ from compactor.registry.registry_ports import ExecutionState, Started
 from compactor.registry.starting import start_due
 from compactor.registry.streams import Stream
 from compactor.settings.settings import Settings
+from compactor_local import EngineError
 from compactor_local.definition import ACCOUNT, REGION
 from compactor_local.embedded import EmbeddedS3
-from compactor_local.model import EngineError
 
 REGISTRY_TABLE = "pending"
 _QUEUE = "events"

@@ -31,8 +31,8 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_map.result_writer.
 )
 from moto.stepfunctions.parser.asl.eval.program_state import ProgramEnded, ProgramError
 
+from compactor_local import replace
 from compactor_local.definition import each_state
-from compactor_local.patching import replace
 
 # Attributes added to moto's objects: a record's results and label, and an environment's
 # last Map Run, whose results a ResultWriter writes.

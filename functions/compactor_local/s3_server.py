@@ -24,8 +24,8 @@ from moto.s3.models import s3_backends
 from werkzeug.serving import make_server
 
 from compactor_cli.machine.processes import answer_stream, receive, send
+from compactor_local import replace
 from compactor_local.definition import ACCOUNT, REGION
-from compactor_local.patching import replace
 
 #: Speeds up SQS and DynamoDB.
 LAKE = "--lake"

@@ -10,8 +10,7 @@ import pytest
 
 from compactor_cli import console
 from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3
-from compactor_local.engine import Engine
-from compactor_local.model import EngineOptions, WorkflowResult
+from compactor_local.engine import Engine, EngineOptions, WorkflowResult
 
 WORKERS = 2
 _names = itertools.count(1)

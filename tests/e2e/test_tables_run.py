@@ -15,9 +15,8 @@ from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_cli import commands as cli
-from compactor_cli.commands import tables_run
+from compactor_local import engine
 from compactor_local.embedded import EmbeddedS3, SeedObject
-from compactor_local.tables_model import TABLES_BRIDGES
 from compactor_tables.lease import Leases
 from tests.support.embedded import find_embedded
 from tests.support.maintained_tables import DeltaLines, added
@@ -35,7 +34,7 @@ def store(s3: EmbeddedS3) -> Iterator[S3Store]:
     with pytest.MonkeyPatch.context() as patch:
         find_embedded(s3, patch)
         stand_in = "tests.statemachine.fake_tables.stand_ins:spark"
-        patch.setattr(tables_run, "TABLES_BRIDGES", {**TABLES_BRIDGES, SPARK: stand_in})
+        patch.setattr(engine, "BRIDGES", {**engine.BRIDGES, SPARK: stand_in})
         s3.create_bucket(BUCKET)
         memory = MemoryStore(ManualClock())
         memory.add_bucket(BUCKET)

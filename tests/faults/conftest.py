@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from compactor_local.embedded import embedded_s3
-from compactor_local.engine import Engine
-from compactor_local.model import EngineOptions
+from compactor_local.engine import Engine, EngineOptions
 from tests.faults.fault_world import Bench, FaultWorld
 from tests.faults.figures import Figures
 from tests.faults.processes import kill_worker

@@ -13,8 +13,7 @@ import boto3
 
 from compactor.settings.settings import Settings
 from compactor_cli.runs import message_of
-from compactor_local.engine import Engine
-from compactor_local.model import EngineOptions, WorkflowResult
+from compactor_local.engine import Engine, EngineOptions, WorkflowResult
 from tests.faults.figures import Figures
 from tests.faults.processes import compactor
 from tests.support.audit import Places, Proof, audit

@@ -15,7 +15,7 @@ from compactor_cli.machine.processes import python_environment
 from tests.conftest import REPO_ROOT
 from tests.support.faults import Request
 
-_WORKER = b"compactor_local.worker"
+_WORKER = b"compactor_local.functions"
 _ESTABLISHED = "01"
 CONNECTIONS = Path("/proc/net/tcp")
 

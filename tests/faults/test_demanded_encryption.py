@@ -12,8 +12,7 @@ import pytest
 
 from compactor.settings.encryption import ENCRYPTION_VARIABLE
 from compactor_cli.runs import message_of
-from compactor_local.engine import Engine
-from compactor_local.model import EngineOptions
+from compactor_local.engine import Engine, EngineOptions
 from tests.faults.fault_sources import large_partition, partitions
 from tests.faults.fault_world import FaultWorld
 from tests.faults.processes import compactor

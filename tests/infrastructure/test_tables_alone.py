@@ -15,7 +15,7 @@ from cdk.assets import Bundle, functions_bundle
 from cdk.bundles import Machine
 from cdk.config import Config
 from compactor.errors import InvalidInput
-from compactor_local.tables_model import TABLES_HANDLERS
+from compactor_local.definition import TABLES_HANDLERS
 from tests.infrastructure.cloud import expected
 from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.iam import Call

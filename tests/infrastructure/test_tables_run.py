@@ -19,8 +19,7 @@ from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import parse_table
 from compactor.table_formats.iceberg_catalogs import iceberg_catalog
 from compactor_local.embedded import SeedObject, in_environment
-from compactor_local.model import WorkflowResult
-from compactor_local.tables_model import ATHENA, TABLES_BRIDGES
+from compactor_local.engine import BRIDGES, WorkflowResult
 from tests.infrastructure.cloud import engine, maintaining
 from tests.infrastructure.cloud.audit import Audit
 from tests.infrastructure.cloud.deployment import Deployment, deploy
@@ -37,9 +36,9 @@ pytestmark = pytest.mark.skipif(
 KIND = "tables maintained"
 _SPARK = "arn:aws:states:::emr-serverless:startJobRun.sync"
 _BRIDGES = {
-    **TABLES_BRIDGES,
+    **BRIDGES,
     _SPARK: f"{maintaining.__name__}:spark",
-    ATHENA: f"{maintaining.__name__}:athena",
+    "arn:aws:states:::athena:startQueryExecution.sync": f"{maintaining.__name__}:athena",
 }
 _DELTA, _ICEBERG = "delta:s3://tables/delta/orders/", "glue:bronze.events"
 _FILES, _OLD_SECONDS = 6, 2 * 86_400

@@ -14,8 +14,13 @@ from cdk.app import build
 from cdk.config import Config
 from cdk.spark_jars import PINNED, PINNED_DELTA
 from compactor.errors import InvalidInput
-from compactor_local.definition import ACCOUNT, REGION
-from compactor_local.tables_model import TABLES_SUBSTITUTIONS, TABLES_VALUES
+from compactor_local.definition import (
+    ACCOUNT,
+    REGION,
+    TABLES_HANDLERS,
+    TABLES_VALUES,
+    function_substitution,
+)
 from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.static_checks import template_findings
 
@@ -171,7 +176,7 @@ def test_the_machine_may_do_what_its_states_ask_for(template: dict[str, Any]) ->
     functions = {
         arn for action, arn in allowed(template, "MaintenancePolicy") if "lambda" in action
     }
-    assert len(functions) == len(TABLES_SUBSTITUTIONS)
+    assert len(functions) == len(TABLES_HANDLERS)
 
 
 def test_glue_may_change_the_tables_of_the_patterns_alone(template: dict[str, Any]) -> None:
@@ -197,7 +202,7 @@ def test_every_substitution_of_the_definition_has_a_value(template: dict[str, An
     )
     given = tables["DefinitionSubstitutions"]
 
-    assert {*given} == {*TABLES_SUBSTITUTIONS, *TABLES_VALUES}
+    assert {*given} == {*map(function_substitution, TABLES_HANDLERS), *TABLES_VALUES}
     assert given["SparkEngine"] == "emr_serverless"
     # Of both formats, as assets, which only the job may read.
     jars = text_of(given["TableJars"]).split(",")

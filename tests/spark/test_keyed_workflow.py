@@ -19,8 +19,7 @@ from compactor.settings.settings import Settings
 from compactor_cli.machine.spark_jars import JARS_VARIABLE, packages_environment
 from compactor_cli.machine.spark_submit import SparkHere
 from compactor_local.embedded import EmbeddedS3
-from compactor_local.engine import run_workflow
-from compactor_local.model import EngineOptions, WorkflowResult
+from compactor_local.engine import EngineOptions, WorkflowResult, run_workflow
 from tests.spark.gate import Denied, Gate, Request
 from tests.spark.people import People, Row, arrive, change, people_of
 from tests.support.embedded import find_embedded

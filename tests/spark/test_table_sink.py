@@ -24,8 +24,7 @@ from compactor.settings.settings import Settings
 from compactor_cli.machine.installed import import_roots
 from compactor_cli.whole import Machine, run_here
 from compactor_local.embedded import EmbeddedS3, SeedObject
-from compactor_local.engine import run_workflow
-from compactor_local.model import EngineOptions, WorkflowResult
+from compactor_local.engine import EngineOptions, WorkflowResult, run_workflow
 from tests.support.embedded import find_embedded
 
 pytestmark = pytest.mark.slow

@@ -15,8 +15,7 @@ from compactor import layout
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_local.embedded import EmbeddedS3, SeedObject
-from compactor_local.engine import run_workflow
-from compactor_local.model import EngineOptions, WorkflowProgress, WorkflowResult
+from compactor_local.engine import EngineOptions, WorkflowProgress, WorkflowResult, run_workflow
 from tests.spark.gate import Denied, Gate, Request
 from tests.support.audit import Places, audit
 from tests.support.examples import seconds_of

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from compactor_local.embedded import EmbeddedS3, embedded_s3
-from compactor_local.engine import Engine
-from compactor_local.model import EngineOptions, WorkflowProgress, WorkflowResult
+from compactor_local.engine import Engine, EngineOptions, WorkflowProgress, WorkflowResult
 
 FAKES = {
     name: f"tests.statemachine.fake_handlers.{name}"

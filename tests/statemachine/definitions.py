@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compactor_local import model, tables_model
-from compactor_local.definition import each_state
-from compactor_local.model import VALUES
+from compactor_local import definition
+from compactor_local.definition import VALUES, each_state, function_substitution
 from tests.statemachine import asl_checks
 
 Machine = dict[str, Any]
@@ -63,23 +62,23 @@ class Definition:
 
 
 COMPACTION = Definition(
-    path=model.DEFINITION,
+    path=definition.DEFINITION,
     maps=(
         "State Machine.States.ProcessPartitions.Branches[0].States.CompactPartitions",
         "State Machine.States.CleanUpPartitions",
     ),
     checks=asl_checks.CHECKS,
-    substitutions=model.SUBSTITUTIONS,
-    values=model.VALUES,
-    handlers=model.HANDLERS,
+    substitutions={function_substitution(name): name for name in definition.HANDLERS},
+    values=definition.VALUES,
+    handlers=definition.HANDLERS,
 )
 TABLES = Definition(
-    path=tables_model.TABLES_DEFINITION,
+    path=definition.TABLES_DEFINITION,
     maps=("State Machine.States.MaintainTables",),
     checks=asl_checks.TABLES_CHECKS,
-    substitutions=tables_model.TABLES_SUBSTITUTIONS,
-    values=tables_model.TABLES_VALUES,
-    handlers=tables_model.TABLES_HANDLERS,
+    substitutions={function_substitution(name): name for name in definition.TABLES_HANDLERS},
+    values=definition.TABLES_VALUES,
+    handlers=definition.TABLES_HANDLERS,
 )
 
 

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from compactor_local.bridges import BridgeError
-from compactor_local.model import BRIDGES
+from compactor_local.engine import BRIDGES
+from compactor_local.interpreter import BridgeError
 
-CREATE, ADD_STEP, TERMINATE, START_JOB_RUN = BRIDGES
+CREATE, ADD_STEP, TERMINATE, START_JOB_RUN, ATHENA = BRIDGES
 CLUSTER = "j-MADE"
 BUSY = "EMR.AmazonElasticMapReduceException"
 _calls = itertools.count()

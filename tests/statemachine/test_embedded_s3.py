@@ -8,8 +8,8 @@ from typing import Any
 import boto3
 import pytest
 
+from compactor_local import EngineError
 from compactor_local.embedded import EmbeddedS3, SeedObject
-from compactor_local.model import EngineError
 
 KEYS = ["a", "a b+c&d%25<é>.json", "logs/2024/", "logs/2024/01/01/x.json", "logs//odd", "z/last"]
 

@@ -14,25 +14,14 @@ from typing import Any
 import pytest
 
 from compactor_cli.machine.environment import engine_environment
+from compactor_local import EngineError
+from compactor_local.definition import DEFINITION
 from compactor_local.embedded import EmbeddedS3
-from compactor_local.engine import Engine, run_workflow
-from compactor_local.model import BRIDGES, DEFINITION, EngineError, EngineOptions
+from compactor_local.engine import BRIDGES, Engine, EngineOptions, run_workflow
 from tests.statemachine.conftest import BUCKET, FAKES, Run
 from tests.statemachine.stand_ins import START_JOB_RUN
 
 REPOSITORY = Path(__file__).parents[2]
-
-
-def test_an_engine_loads_nothing_of_ec2_which_takes_longer_than_all_the_rest() -> None:
-    look = (
-        "import sys, compactor_local.engine_process;"
-        "print([name for name in sys.modules if name.startswith('moto.ec2')])"
-    )
-    environment = engine_environment({}, None)
-    done = subprocess.run(
-        [sys.executable, "-c", look], env=environment, capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 def test_a_handler_process_killed_in_the_middle_is_replaced_and_its_work_retried(run: Run) -> None:
@@ -212,7 +201,7 @@ def test_a_bridge_that_is_not_there_is_refused(run: Run) -> None:
 _CALLER = """
 import sys
 from compactor_local.engine import run_workflow
-from compactor_local.model import EngineOptions
+from compactor_local.engine import EngineOptions
 from tests.statemachine.conftest import BUCKET, FAKES
 
 run_workflow(

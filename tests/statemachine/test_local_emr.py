@@ -18,9 +18,9 @@ from compactor_cli.machine.installed import spark_script
 from compactor_cli.machine.processes import Child
 from compactor_cli.machine.spark_submit import SparkHere, SparkMissing
 from compactor_dev import IMPORT_ROOTS
-from compactor_local import emr
-from compactor_local.bridges import BridgeError
+from compactor_local import services
 from compactor_local.embedded import EmbeddedS3
+from compactor_local.interpreter import BridgeError
 from tests.statemachine.conftest import BUCKET
 from tests.support.embedded import find_embedded
 
@@ -77,10 +77,10 @@ def spark(tmp_path: Path, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(IMPORT_ROOTS))
     monkeypatch.setenv("WRITTEN", str(tmp_path / "written"))
     made = Spark(tmp_path)
-    monkeypatch.setattr(emr, "find_spark", lambda: made.here)
-    emr.set_callbacks(made.lines.append, made.ends.append)
+    monkeypatch.setattr(services, "find_spark", lambda: made.here)
+    services.set_callbacks(made.lines.append, made.ends.append)
     yield made
-    emr.set_callbacks(lambda line: None, lambda partitions: None)
+    services.set_callbacks(lambda line: None, lambda partitions: None)
 
 
 def wait_for(what: Any) -> None:
@@ -105,12 +105,12 @@ def step(cluster: str, how: str = "") -> dict[str, Any]:
 
 
 def a_cluster() -> str:
-    cluster: str = emr.create_cluster({"Name": "a run"})["ClusterId"]
+    cluster: str = services.create_cluster({"Name": "a run"})["ClusterId"]
     return cluster
 
 
 def test_a_step_runs_on_a_created_cluster_with_its_own_arguments(spark: Spark) -> None:
-    answer = emr.add_step(step(a_cluster()))
+    answer = services.add_step(step(a_cluster()))
 
     assert answer["Step"]["Status"] == {"State": "COMPLETED"}
     arguments = spark.called()["arguments"]
@@ -126,7 +126,7 @@ def test_a_step_runs_on_a_created_cluster_with_its_own_arguments(spark: Spark) -
 
 
 def test_a_job_leaves_no_directory(spark: Spark) -> None:
-    emr.add_step(step(a_cluster()))
+    services.add_step(step(a_cluster()))
 
     where = spark.called()["cwd"]
     assert Path(where).name.startswith("compactor-spark-")
@@ -134,7 +134,7 @@ def test_a_job_leaves_no_directory(spark: Spark) -> None:
 
 
 def test_only_the_jobs_own_lines_are_progress(spark: Spark) -> None:
-    emr.add_step(step(a_cluster()))
+    services.add_step(step(a_cluster()))
 
     assert spark.lines == ["starting", "1/2 groups, 5 objects/s"]
 
@@ -148,7 +148,7 @@ def test_what_the_job_left_on_s3_is_reported_at_its_end(
     body = json.dumps({"partitions": counts}).encode()
     client.put_object(Bucket=BUCKET, Key=f"runs/local/{name}", Body=body)
     try:
-        emr.add_step(step(a_cluster()))
+        services.add_step(step(a_cluster()))
     finally:
         client.delete_object(Bucket=BUCKET, Key=f"runs/local/{name}")
 
@@ -157,7 +157,7 @@ def test_what_the_job_left_on_s3_is_reported_at_its_end(
 
 def test_a_failed_step_says_no_more_than_emr_does(spark: Spark) -> None:
     with pytest.raises(BridgeError) as caught:
-        emr.add_step(step(a_cluster(), "3"))
+        services.add_step(step(a_cluster(), "3"))
 
     assert caught.value.error == "States.TaskFailed"
     failed = json.loads(caught.value.cause)["Step"]
@@ -167,13 +167,17 @@ def test_a_failed_step_says_no_more_than_emr_does(spark: Spark) -> None:
 
 
 @pytest.mark.parametrize(
-    "call", [lambda: emr.add_step(step("j-X")), lambda: emr.terminate_cluster({"ClusterId": "j-X"})]
+    "call",
+    [
+        lambda: services.add_step(step("j-X")),
+        lambda: services.terminate_cluster({"ClusterId": "j-X"}),
+    ],
 )
 def test_a_cluster_that_was_never_created_is_not_valid(spark: Spark, call: Any) -> None:
     with pytest.raises(BridgeError, match=r"^Cluster id 'j-X' is not valid\.$") as caught:
         call()
 
-    assert caught.value.error == emr.EMR_ERROR
+    assert caught.value.error == services.EMR_ERROR
 
 
 def test_without_spark_the_step_fails_and_says_what_to_install(
@@ -182,9 +186,9 @@ def test_without_spark_the_step_fails_and_says_what_to_install(
     def nothing() -> SparkHere:
         raise SparkMissing("no pyspark here")
 
-    monkeypatch.setattr(emr, "find_spark", nothing)
+    monkeypatch.setattr(services, "find_spark", nothing)
     with pytest.raises(BridgeError) as caught:
-        emr.add_step(step(a_cluster()))
+        services.add_step(step(a_cluster()))
 
     reason = json.loads(caught.value.cause)["Step"]["Status"]["FailureDetails"]["Reason"]
     assert reason.startswith("no pyspark here: install pyspark (pip install 's3-compactor[spark]')")
@@ -201,16 +205,16 @@ def job_run(how: str = "") -> dict[str, Any]:
 
 
 def test_a_serverless_job_run_is_the_same_job(spark: Spark) -> None:
-    assert emr.start_job_run(job_run())["State"] == "SUCCESS"
+    assert services.start_job_run(job_run())["State"] == "SUCCESS"
 
     serverless = spark.called()["arguments"]
-    emr.add_step(step(a_cluster()))
+    services.add_step(step(a_cluster()))
     assert spark.called()["arguments"] == serverless
 
 
 def test_a_failed_serverless_job_run_says_so_in_its_own_words(spark: Spark) -> None:
     with pytest.raises(BridgeError) as caught:
-        emr.start_job_run(job_run("1"))
+        services.start_job_run(job_run("1"))
 
     failed = json.loads(caught.value.cause)
     assert (failed["State"], failed["StateDetails"]) == ("FAILED", "Unknown Error.")
@@ -223,7 +227,7 @@ def test_terminating_a_cluster_kills_what_runs_there(spark: Spark) -> None:
 
     def run() -> None:
         try:
-            emr.add_step(step(cluster, "stays"))
+            services.add_step(step(cluster, "stays"))
         except BridgeError as error:
             errors.append(error)
 
@@ -231,7 +235,7 @@ def test_terminating_a_cluster_kills_what_runs_there(spark: Spark) -> None:
     thread.start()
     pids = spark.called()["pids"]
     assert all(alive(pid) for pid in pids)
-    emr.terminate_cluster({"ClusterId": cluster})
+    services.terminate_cluster({"ClusterId": cluster})
     thread.join(timeout=60)
     wait_for(lambda: not any(alive(pid) for pid in pids))
     assert [str(error) != "" for error in errors] == [True]

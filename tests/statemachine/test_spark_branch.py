@@ -10,7 +10,7 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from compactor_local.model import DEFINITION
+from compactor_local.definition import DEFINITION
 from tests.statemachine.conftest import BUCKET, Ran, Run
 from tests.statemachine.stand_ins import BUSY, CLUSTER, bridges
 

@@ -20,15 +20,9 @@ from compactor.clock import SystemClock
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
+from compactor_local.definition import TABLES_DEFINITION, TABLES_HANDLERS
 from compactor_local.embedded import EmbeddedS3
-from compactor_local.engine import Engine
-from compactor_local.model import EngineOptions, WorkflowResult
-from compactor_local.tables_model import (
-    ATHENA,
-    TABLES_BRIDGES,
-    TABLES_DEFINITION,
-    TABLES_HANDLERS,
-)
+from compactor_local.engine import BRIDGES, Engine, EngineOptions, WorkflowResult
 from compactor_tables.lease import Leases
 from compactor_tables.maintenance_receipts import read_receipt
 from compactor_tables.maintenance_report import TablesReport, read_report
@@ -38,9 +32,10 @@ from tests.support.embedded import find_embedded
 BUCKET = "lake"
 _FAKES = ("list_tables", "plan_table", "begin_table", "athena_step")
 HANDLERS = {**TABLES_HANDLERS, **{n: f"tests.statemachine.fake_tables.{n}" for n in _FAKES}}
+ATHENA = "arn:aws:states:::athena:startQueryExecution.sync"
 SPARK = "arn:aws:states:::emr-serverless:startJobRun.sync"
 STAND_INS = {
-    **TABLES_BRIDGES,
+    **BRIDGES,
     SPARK: "tests.statemachine.fake_tables.stand_ins:spark",
     ATHENA: "tests.statemachine.fake_tables.stand_ins:athena",
 }
@@ -308,6 +303,6 @@ def test_a_dry_run_touches_nothing_and_athena_is_not_here(
     assert ran.leases().look(parse_table(GOOD)) is None
 
     services.new_world(world, store)
-    ran = run({ATHENAS: "athena"}, bridges=TABLES_BRIDGES)
+    ran = run({ATHENAS: "athena"}, bridges=BRIDGES)
     assert ran.result.status == "FAILED"
     assert "Athena is only on AWS" in ran.report.tables[0].why

@@ -22,8 +22,7 @@ from botocore.exceptions import ClientError
 from compactor.s3.store import S3Store
 from compactor_cli.deployed.stack import Stack
 from compactor_local.definition import ACCOUNT, REGION
-from compactor_local.engine import Engine
-from compactor_local.model import EngineOptions
+from compactor_local.engine import Engine, EngineOptions
 from tests.aws.checks import NotRun
 from tests.aws.session import Actions
 from tests.aws.world import Names, World

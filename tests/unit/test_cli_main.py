@@ -18,7 +18,7 @@ from compactor_cli import console
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.table import ACTIONS as TABLE_ACTIONS
 from compactor_cli.commands.tables import ACTIONS as TABLES_ACTIONS
-from compactor_local.model import EngineError
+from compactor_local import EngineError
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from compactor_cli.machine import spark_job
 from compactor_cli.machine.installed import definition
 from compactor_cli.machine.spark_job import LocalSpark, job_arguments
 from compactor_cli.machine.spark_submit import SparkHere, SparkMissing, local_command
-from compactor_local.model import VALUES
+from compactor_local.definition import VALUES
 
 RUN_URI = "s3://lake/_compactor/compacted/runs/run-1/"
 # Behaves as spark-submit does towards whoever started it.

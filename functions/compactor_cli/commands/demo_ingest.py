@@ -23,9 +23,9 @@ from compactor_cli.commands.failures import Failure
 from compactor_cli.console import print_line, print_table, progress
 from compactor_cli.ingest_source import FORMATS, JSON, PARQUET, Produced, Producer
 from compactor_cli.whole import compacting_text
+from compactor_local import EngineError
 from compactor_local.embedded import EmbeddedS3
 from compactor_local.ingest import REGISTRY_TABLE, Ingest, Runs
-from compactor_local.model import EngineError
 from compactor_local.table_reader import TableReader
 
 _BUCKET = "lake"

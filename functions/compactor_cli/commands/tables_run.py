@@ -22,9 +22,8 @@ from compactor_cli.deployed.aws import Aws
 from compactor_cli.deployed.stack import find_stack
 from compactor_cli.machine.spark_jars import table_packages
 from compactor_cli.runs import message_of
-from compactor_local.engine import run_workflow
-from compactor_local.model import EngineOptions, WorkflowProgress, WorkflowResult
-from compactor_local.tables_model import TABLES_BRIDGES, TABLES_DEFINITION, TABLES_HANDLERS
+from compactor_local.definition import TABLES_DEFINITION, TABLES_HANDLERS
+from compactor_local.engine import EngineOptions, WorkflowProgress, WorkflowResult, run_workflow
 from compactor_tables.maintenance_report import TablesReport, read_report
 from compactor_tables.request import MaintenanceRequest, read_request
 
@@ -99,7 +98,6 @@ def _carry_out(
     environment = {**_ENGINES_HERE, **table_packages(_kinds(request))}
     engine = EngineOptions(
         definition=TABLES_DEFINITION,
-        bridges=TABLES_BRIDGES,
         environment=environment,
         log=args.log,
     )

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compactor_local.definition import REGION
-from compactor_local.engine import run_workflow
-from compactor_local.model import BRIDGES, EngineOptions, WorkflowResult
+from compactor_local.engine import BRIDGES, EngineOptions, WorkflowResult, run_workflow
 from tests.infrastructure.cloud import adapter
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 

@@ -24,7 +24,7 @@ from moto.s3.models import s3_backends
 from moto.s3.responses import S3Response
 from moto.stepfunctions.models import StateMachine
 
-from compactor_local.patching import replace
+from compactor_local import replace
 
 _ARNS: Mapping[str, str] = {
     "AWS::Athena::WorkGroup": "arn:aws:athena:{region}:{account}:workgroup/{name}",

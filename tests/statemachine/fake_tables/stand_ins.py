@@ -13,7 +13,7 @@ from typing import Any
 
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.uris import S3Uri
-from compactor_local.bridges import BridgeError
+from compactor_local.interpreter import BridgeError
 from compactor_tables.maintenance_receipts import (
     MaintenanceReceipt,
     RewrittenPartition,

@@ -1,8 +1,8 @@
-"""Local stand-ins for EMR and EMR Serverless.
+"""Local stand-ins for EMR, EMR Serverless and Athena.
 
 Clusters exist by name only; their steps and the job runs of EMR Serverless are run with the
-``spark-submit`` of the installed pyspark. Failures have the error names and causes that the real
-services pass to Step Functions.
+``spark-submit`` of the installed pyspark. Athena does not exist: every query fails. Failures have
+the error names and causes that the real services pass to Step Functions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -29,9 +29,10 @@ from compactor_cli.machine.spark_submit import (
     local_command,
     local_environment,
 )
-from compactor_local.bridges import BridgeError
+from compactor_local.interpreter import BridgeError
 
 EMR_ERROR = "EMR.AmazonElasticMapReduceException"
+NO_ATHENA = "NoAthenaHere"
 _ENDINGS = ("spark-result.json", "spark-error.json")
 
 
@@ -143,6 +144,20 @@ def start_job_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     _run_job(arguments, failure, lambda job: None)
     return {**described, "State": "SUCCESS"}
+
+
+def start_query(parameters: Mapping[str, Any]) -> NoReturn:
+    """``athena:startQueryExecution.sync``: always fails with an error that says what to do instead.
+
+    Raises:
+        BridgeError: in any case.
+    """
+    database = parameters.get("QueryExecutionContext", {}).get("Database", "")
+    raise BridgeError(
+        NO_ATHENA,
+        f"Athena is only on AWS, and this run is local: set the engine of the tables of {database}"
+        " to spark, or start the deployed state machine (compactor tables run --stack)",
+    )
 
 
 def _run_job(

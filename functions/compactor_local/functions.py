@@ -1,36 +1,42 @@
-"""The local Lambda service: functions by name, and the progress in their answers."""
+"""The local Lambda service: functions by name, run by a pool of processes.
+
+A process of the pool is started as ``python -m compactor_local.functions MODULE...`` and is one
+Lambda execution environment: it runs handlers, one invocation at a time. Invocations arrive on
+standard input, answers are written to the original standard output; what handlers print goes to
+standard error, which is the log. When standard input closes, the engine is gone and the process
+exits, even in the middle of a handler.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import importlib
+import os
+import queue
+import sys
 import threading
+import time
+import traceback
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.machine.processes import WorkerLost, WorkerPool
-from compactor_local.model import WorkflowProgress
+from compactor_cli.machine.processes import (
+    WorkerLost,
+    WorkerPool,
+    answer_stream,
+    peak_bytes,
+    receive,
+    send,
+)
+from compactor_local.engine import WorkflowProgress
 
 #: Label of the definition's Map over partitions in clean-up.
 CLEAN_UPS_LABEL = "CleanUps"
 #: Of an invocation: its ``payload``, or its ``failure`` in Lambda's form.
 Answer = Mapping[str, Any]
-
-
-def invoke(pool: WorkerPool, invocation: Mapping[str, Any]) -> Answer:
-    """Run one invocation on the next idle process."""
-    request_id = str(uuid.uuid4())
-    seconds: float = invocation["timeout_seconds"]
-    try:
-        return pool.call({**invocation, "request_id": request_id}, seconds)
-    except WorkerLost as error:
-        if error.code is None:
-            name, text = "Sandbox.Timedout", f"Task timed out after {seconds:.2f} seconds"
-        else:
-            how = f"signal: {-error.code}" if error.code < 0 else f"exit status {error.code}"
-            name, text = "Runtime.ExitError", f"Runtime exited with error: {how}"
-    message = f"RequestId: {request_id} Error: {text}"
-    return {"failure": {"errorType": name, "errorMessage": message}}
+Handler = Callable[[Any, Any], Any]
 
 
 class Functions:
@@ -40,7 +46,6 @@ class Functions:
         modules: function name -> handler module.
         pool: where the handlers run.
         timeout_seconds: after this time a handler is killed.
-        memory_mb: memory in the handlers' context; not enforced.
         on_progress: called with every change, from any thread, one call at a time.
     """
 
@@ -50,12 +55,11 @@ class Functions:
         pool: WorkerPool,
         *,
         timeout_seconds: float,
-        memory_mb: int,
         on_progress: Callable[[WorkflowProgress], None],
     ) -> None:
         self._modules = modules
         self._pool = pool
-        self._limits = {"timeout_seconds": timeout_seconds, "memory_mb": memory_mb}
+        self._timeout_seconds = timeout_seconds
         self._on_progress = on_progress
         self._lock = threading.Lock()
         # By path of the partition; None is the Spark job.
@@ -74,10 +78,24 @@ class Functions:
             failure = {"errorType": "Lambda.ResourceNotFoundException", "errorMessage": message}
             return {"failure": failure}
         self._note(function=name)
-        invocation = {"function": name, "module": module, "arn": arn, "event": event}
-        answer = invoke(self._pool, {**invocation, **self._limits})
+        answer = self._call({"function": name, "module": module, "arn": arn, "event": event})
         self._note_answer(name, answer)
         return answer
+
+    def _call(self, invocation: Mapping[str, Any]) -> Answer:
+        """Run one invocation on the next idle process."""
+        request_id, seconds = str(uuid.uuid4()), self._timeout_seconds
+        call = {**invocation, "request_id": request_id, "timeout_seconds": seconds}
+        try:
+            return self._pool.call(call, seconds)
+        except WorkerLost as error:
+            if error.code is None:
+                name, text = "Sandbox.Timedout", f"Task timed out after {seconds:.2f} seconds"
+            else:
+                how = f"signal: {-error.code}" if error.code < 0 else f"exit status {error.code}"
+                name, text = "Runtime.ExitError", f"Runtime exited with error: {how}"
+        message = f"RequestId: {request_id} Error: {text}"
+        return {"failure": {"errorType": name, "errorMessage": message}}
 
     def note_child(self, label: str, items: Sequence[Any], succeeded: bool) -> None:
         """Count a child execution of the Map with this label that has ended."""
@@ -175,3 +193,81 @@ def _partitions(found: Mapping[str, Any]) -> int:
     if found.get("settings", {}).get("spark_engine", "none") == "none":
         return int(found["item_count"])
     return int(found["item_count"]) + int(found.get("oversized_count", 0))
+
+
+class LambdaContext:
+    """The part of Lambda's context object that handlers and powertools read."""
+
+    function_version = "$LATEST"
+    memory_limit_in_mb = 1_769
+
+    def __init__(self, invocation: Mapping[str, Any]) -> None:
+        self.function_name: str = invocation["function"]
+        self.invoked_function_arn: str = invocation["arn"]
+        self.aws_request_id: str = invocation["request_id"]
+        self.log_group_name = f"/aws/lambda/{self.function_name}"
+        self.log_stream_name = f"local/{os.getpid()}"
+        self._deadline = time.monotonic() + invocation["timeout_seconds"]
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Return the milliseconds until this process is killed; never negative."""
+        return max(0, int((self._deadline - time.monotonic()) * 1000))
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """Return an exception in the form that Lambda's Python runtime reports it."""
+    return {
+        "errorMessage": str(error),
+        "errorType": type(error).__name__,
+        "stackTrace": traceback.format_tb(error.__traceback__),
+    }
+
+
+def _load(module: str) -> Handler:
+    handler: Handler = importlib.import_module(module).handler
+    return handler
+
+
+def run_handler(invocation: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one invocation; the answer holds either ``payload`` or ``failure``."""
+    try:
+        handler = _load(invocation["module"])
+    except Exception as error:
+        return {"failure": {**_failure(error), "errorType": "Runtime.ImportModuleError"}}
+    try:
+        return {"payload": handler(invocation["event"], LambdaContext(invocation))}
+    except Exception as error:
+        return {"failure": _failure(error)}
+    except SystemExit as error:
+        return {"failure": {**_failure(error), "errorType": "Runtime.ExitError"}}
+
+
+def _read_invocations(invocations: queue.SimpleQueue[Any]) -> None:
+    while (invocation := receive(sys.stdin.buffer)) is not None:
+        invocations.put(invocation)
+    os._exit(0)
+
+
+def main() -> None:
+    """Answer invocations until the engine is gone."""
+    answers = answer_stream()
+    invocations: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_read_invocations, args=(invocations,), daemon=True).start()
+    for module in sys.argv[1:]:
+        # An error is reported by the invocation that imports the module again.
+        with contextlib.suppress(Exception):
+            _load(module)
+    send(answers, {"ready": True})
+    while True:
+        invocation = invocations.get()
+        answer = {**run_handler(invocation), "peak_bytes": peak_bytes()}
+        sys.stdout.flush()
+        try:
+            send(answers, answer)
+        except TypeError as error:
+            failure = {**_failure(error), "errorType": "Runtime.MarshalError"}
+            send(answers, {"failure": failure, "peak_bytes": peak_bytes()})
+
+
+if __name__ == "__main__":
+    main()
