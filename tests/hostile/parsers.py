@@ -16,7 +16,7 @@ from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed
 from compactor.layout import checkpoint_key, commit_key
 from compactor.log.log import CommitLog
-from compactor.log.slice_facts import facts_of, restore_slice
+from compactor.log.slice_facts import restore_slice
 from compactor.model import Compression, Format
 from compactor.outputs.verify import check_commit
 from compactor.readers.parquet_columns import NoHiveType, hive_columns
@@ -25,6 +25,7 @@ from compactor.s3.list_parser import page_of
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri, parse_source
 from tests.support.examples import NOW, PARTITION, settings
+from tests.support.framing import facts_of
 from tests.support.memory_store import ManualClock, MemoryStore
 
 Parser = Callable[[bytes], None]

@@ -14,10 +14,11 @@ from compactor.formats import detect, framer_for
 from compactor.formats.framing import MOST_EDITS
 from compactor.limits import WorkerLimits
 from compactor.log.left_alone import BY_SETTINGS
-from compactor.log.slice_facts import facts_of, restore_slice
+from compactor.log.slice_facts import restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
 from tests.hostile.outcomes import compacted, quarantined
 from tests.support.examples import TOO_DEEP
+from tests.support.framing import facts_of
 from tests.support.parquet_example import PARQUET
 from tests.support.records import BOM, Made, read_object
 from tests.support.sources import Sources, of

@@ -20,8 +20,9 @@ from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.delimited import RecordCounter
 from compactor.formats.framing import Framed, Framer
-from compactor.log.slice_facts import SliceFacts, facts_of, restore_slice
+from compactor.log.slice_facts import SliceFacts, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
+from tests.support.framing import facts_of
 
 BOM = b"\xef\xbb\xbf"
 MIB = 1 << 20

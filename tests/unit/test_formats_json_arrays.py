@@ -12,9 +12,10 @@ from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed, Framer
 from compactor.formats.json_arrays import JsonArrayFramer
-from compactor.log.slice_facts import facts_of, restore_slice
+from compactor.log.slice_facts import restore_slice
 from compactor.model import Compression, Format, Signature
 from compactor_cli.commands import verify
+from tests.support.framing import facts_of
 from tests.support.world import World
 from tests.unit.test_formats_cloudtrail import layouts, records
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from compactor.formats.framing import Edit, Framed
 
-__all__ = ["Edit", "Kept", "SliceFacts", "facts_of", "restore_slice"]
+__all__ = ["Edit", "Kept", "SliceFacts", "restore_slice"]
 
 # A tuple of three, one of its numbers, and its list slot; its bytes are counted separately.
 _EDIT_BYTES = 104
@@ -68,12 +68,6 @@ class Kept:
         if framed.edits:
             cost += sum(_EDIT_BYTES + len(edit.original) for edit in framed.edits)
         return cost
-
-
-def facts_of(framed: Framed) -> SliceFacts:
-    """Return the facts needed to undo the framing of one source."""
-    # All but the first two, which are the bytes themselves.
-    return SliceFacts(*framed[2:])
 
 
 def restore_slice(slice_bytes: bytes | memoryview, facts: SliceFacts) -> bytes:
