@@ -18,7 +18,6 @@ from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
 
 _PATTERNS = "Patterns of the configuration say which tables; which there are is known to a run."
-_FILES = "Files of tables; their writers name them."
 _ANY = "*"
 
 

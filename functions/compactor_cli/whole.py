@@ -79,14 +79,10 @@ class Done:
         left: their paths.
         stands: what is done in that case, in one line.
         seconds: wall time of the run.
-        worker_peak_bytes: largest resident memory any worker process reached.
-        workers_replaced: worker processes that died or were killed.
     """
 
     report: RunReport | None
     seconds: float
-    worker_peak_bytes: int
-    workers_replaced: int
     left: Sequence[str] = ()
     stands: str = ""
 
@@ -167,9 +163,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
             ended, stands = _run(task, workers, machine)
         finally:
             workers.close()
-    seconds = time.monotonic() - began
-    peak, replaced = workers.pool.peak_bytes, workers.pool.replaced
-    return Done(ended.report, seconds, peak, replaced, ended.left, stands)
+    return Done(ended.report, time.monotonic() - began, ended.left, stands)
 
 
 def _run(task: WorkerTask, workers: PartitionWorkers, machine: Machine) -> tuple[Ended, str]:
