@@ -45,7 +45,7 @@ def settings(source: str = "s3://source/logs/", **given: Any) -> Settings:
 
 
 def found(store: MemoryStore, wanted: Settings, now: float = NOW) -> Discovery:
-    return discover(wanted, store, now, committed=nothing_committed, workers=4)
+    return discover(wanted, store, now, committed=nothing_committed)
 
 
 def paths(discovery: Discovery) -> list[str]:

@@ -38,6 +38,7 @@ __all__ = [
     "write_work",
 ]
 
+# Each has one request at a time.
 _THREADS = 16
 
 
@@ -47,7 +48,6 @@ def discover(
     now: float,
     *,
     committed: Committed,
-    workers: int = _THREADS,
 ) -> Discovery:
     """Find every partition that holds an object and is not at rest, in order.
 
@@ -57,7 +57,6 @@ def discover(
         now: UNIX seconds; determines the days of a window that is relative to today.
         committed: consulted only for partitions that hold more than one worker may take;
             called from several threads concurrently.
-        workers: number of threads, each with one request at a time.
 
     Raises:
         InvalidInput: a bucket does not exist or may not be read; the window is empty; the
@@ -70,7 +69,7 @@ def discover(
     around = Surroundings(store, settings.source.root.bucket)
     count = Count(settings, store, committed, Fleet(), around=around, rests=rests)
     found = Found(settings)
-    with Parallel(workers) as parallel:
+    with Parallel(_THREADS) as parallel:
         search = Search(settings, store, parallel, around)
         wanted = ((partition, None) for partition in search.partitions(dates))
         found.add(parallel.in_order(count, wanted))

@@ -69,9 +69,7 @@ class Finding:
     detail: str
 
 
-def examine(
-    commit: Commit, store: ObjectStore, settings: Settings, *, sources: bool = True
-) -> tuple[Finding, ...]:
+def examine(commit: Commit, store: ObjectStore, settings: Settings) -> tuple[Finding, ...]:
     """Return where readers of a commit's output see something other than readers of its sources.
 
     The output is read twice, plus once for each additional kind of reader. Memory: a digest and two
@@ -79,9 +77,8 @@ def examine(
 
     Args:
         commit: the commit to examine. Outputs of rows and copies of one source give no finding.
-        store: the store that holds output and sources.
+        store: the store that holds output and sources; sources that still exist are read.
         settings: formats that these declare are trusted.
-        sources: also read the sources that still exist.
 
     Raises:
         IntegrityError: the output is gone, or cannot be read: as ``check_commit`` says.
@@ -92,7 +89,7 @@ def examine(
     declared = replace(declared_by(settings), table=output.table)
     examination = _Examination(commit, output, store, declared)
     try:
-        return tuple(examination.findings(sources=sources))
+        return tuple(examination.findings())
     except ObjectMissing as error:
         raise IntegrityError(f"s3://{output.bucket}/{output.key} is gone") from error
     except (NotReadable, UnreadableSource) as error:
@@ -119,15 +116,14 @@ class _Examination:
         )
         self._copied = output.format is Format.UNDELIMITED_JSON and unchanged
 
-    def findings(self, *, sources: bool) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Finding]:
         judged, originals = self._judge_all()
         for reading in judged:
             found = originals.get(reading) if len(judged) == 1 else None
             if found is None:
                 found = self._read_originals(reading)
             yield from self._compare(reading, found)
-            if sources:
-                yield from self._compare_sources(reading, found)
+            yield from self._compare_sources(reading, found)
 
     def _judge_all(self) -> tuple[list[Reading], dict[Reading, Originals]]:
         """Return the readings of all sources and, if known, what each saw in its own sources."""
