@@ -61,13 +61,10 @@ class WorkflowProgress(RunProgress):
     Attributes:
         function: the function invoked last, e.g. ``compact_partition``.
         invocations: Lambda invocations that have answered, failures included.
-        counts: sums over the partitions of the ``counts`` that compact_partition returned last, and
-            of the counts of Spark, once it has ended.
     """
 
     function: str = ""
     invocations: int = 0
-    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

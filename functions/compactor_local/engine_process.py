@@ -108,7 +108,7 @@ def _execute(
         on_child=functions.note_child,
         batchers=batchers,
     )
-    services.set_callbacks(functions.note_spark, functions.note_spark_ended)
+    services.callbacks = services.Callbacks(functions.note_spark, functions.note_spark_ended)
     started = time.monotonic()
     execution = _run(order, definition)
     return {

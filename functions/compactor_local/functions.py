@@ -63,10 +63,9 @@ class Functions:
         self._on_progress = on_progress
         self._lock = threading.Lock()
         # By path of the partition; None is the Spark job.
-        self._counts: dict[str | None, dict[str, int]] = {}
+        self._objects: dict[str | None, int] = {}
         self._deleted: dict[str, int] = {}
-        # Finished partitions of batches.
-        self._done: set[str] = set()
+        self._compacted: set[str] = set()
         self.progress = WorkflowProgress()
 
     def invoke(self, arn: str, event: Any) -> Answer:
@@ -77,9 +76,10 @@ class Functions:
             message = f"Function not found: {arn}"
             failure = {"errorType": "Lambda.ResourceNotFoundException", "errorMessage": message}
             return {"failure": failure}
-        self._note(function=name)
+        with self._lock:
+            self._publish(function=name)
         answer = self._call({"function": name, "module": module, "arn": arn, "event": event})
-        self._note_answer(name, answer)
+        self._note_answer(name, answer.get("payload"))
         return answer
 
     def _call(self, invocation: Mapping[str, Any]) -> Answer:
@@ -103,96 +103,65 @@ class Functions:
         done, failed = f"{of_what}_done", f"{of_what}_failed"
         with self._lock:
             # Some partitions of a failed batch may be done; clean-up has no batches.
-            known = set() if label == CLEAN_UPS_LABEL else self._done
-            good = len(items) if succeeded else sum(one.get("path") in known for one in items)
-            more: dict[str, Any] = {
-                done: getattr(self.progress, done) + good,
-                failed: getattr(self.progress, failed) + len(items) - good,
-            }
-            self._publish(dataclasses.replace(self.progress, **more))
+            compacted = set() if label == CLEAN_UPS_LABEL else self._compacted
+            good = len(items) if succeeded else sum(item.get("path") in compacted for item in items)
+            self._publish(
+                **{
+                    done: getattr(self.progress, done) + good,
+                    failed: getattr(self.progress, failed) + len(items) - good,
+                }
+            )
 
     def note_spark(self, line: str) -> None:
         """Note a progress line of the Spark job."""
-        self._note(spark=line)
+        with self._lock:
+            self._publish(spark=line)
 
     def note_spark_ended(self, partitions: Mapping[str, Any]) -> None:
         """Add the counts of the Spark job, which has ended."""
         with self._lock:
-            now = self.progress
+            self._objects[None] = partitions.get("objects_in", 0)
             self._publish(
-                dataclasses.replace(
-                    now,
-                    partitions_done=now.partitions_done + partitions.get("done", 0),
-                    partitions_failed=now.partitions_failed + partitions.get("failed", 0),
-                    counts=self._add_counts(None, partitions),
-                    spark="",
-                )
+                partitions_done=self.progress.partitions_done + partitions.get("done", 0),
+                partitions_failed=self.progress.partitions_failed + partitions.get("failed", 0),
+                spark="",
             )
 
-    def _note(self, **changes: Any) -> None:
+    def _note_answer(self, name: str, payload: Any) -> None:
         with self._lock:
-            self._publish(dataclasses.replace(self.progress, **changes))
+            totals = self._totals(name, payload) if isinstance(payload, Mapping) else {}
+            self._publish(invocations=self.progress.invocations + 1, **totals)
 
-    def _note_answer(self, name: str, answer: Answer) -> None:
-        payload = answer.get("payload")
-        payload = payload if isinstance(payload, Mapping) else {}
-        with self._lock:
-            answered, changes = self.progress.invocations + 1, self._changes(name, payload)
-            self._publish(dataclasses.replace(self.progress, invocations=answered, **changes))
-
-    def _changes(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the changes of the progress from an answer."""
-        path = (payload.get("partition") or {}).get("path", "")
-        counts = payload.get("counts") or {}
-        if name == "discover" and "item_count" in payload:
-            return {"partitions_total": _partitions(payload)}
-        if name == "list_tables" and "count" in payload:
-            return {"partitions_total": payload["count"]}
+    def _totals(self, name: str, payload: Mapping[str, Any]) -> dict[str, int]:
+        """Note what an answer says of partitions; returns the totals in it."""
         if name == "compact_partition":
-            return {"counts": self._add_batch(payload)}
-        if name == "plan_clean_up" and "clean_up" in payload:
-            return {"clean_ups_total": payload["clean_up"]["partitions"]}
-        if name == "clean_up" and "deleted" in counts:
+            for partition in payload.get("done", ()):
+                self._compacted.add(partition["path"])
+                self._objects[partition["path"]] = partition["counts"].get("objects_in", 0)
+            for path, counts in payload.get("counts", {}).items():
+                self._objects[path] = counts.get("objects_in", 0)
+        elif name == "clean_up" and "partition" in payload:
             # Each answer has the sum of all calls for its partition.
-            self._deleted[path] = counts["deleted"]
-            return {"deleted": sum(self._deleted.values())}
+            self._deleted[payload["partition"]["path"]] = payload["counts"].get("deleted", 0)
+        elif name == "discover" and "item_count" in payload:
+            has_spark = payload["settings"].get("spark_engine", "none") != "none"
+            oversized = payload.get("oversized_count", 0) if has_spark else 0
+            return {"partitions_total": payload["item_count"] + oversized}
+        elif name == "list_tables" and "count" in payload:
+            return {"partitions_total": payload["count"]}
+        elif name == "plan_clean_up" and "clean_up" in payload:
+            return {"clean_ups_total": payload["clean_up"]["partitions"]}
         return {}
 
-    def _add_batch(self, payload: Mapping[str, Any]) -> dict[str, int]:
-        """Return the sums with the counts of the partitions of a batch, done and started."""
-        sums = dict(self.progress.counts)
-        for one in payload.get("done", ()):
-            self._done.add(one["path"])
-            sums = self._added(sums, one["path"], one["counts"])
-        for path, counts in payload.get("counts", {}).items():
-            sums = self._added(sums, path, counts)
-        return sums
-
-    def _add_counts(self, worker: str | None, given: Mapping[str, Any]) -> dict[str, int]:
-        return self._added(dict(self.progress.counts), worker, given)
-
-    def _added(
-        self, sums: dict[str, int], worker: str | None, given: Mapping[str, Any]
-    ) -> dict[str, int]:
-        """Return the sums with these counts replacing earlier ones of the same worker."""
-        counts = {name: value for name, value in given.items() if isinstance(value, int)}
-        earlier = self._counts.get(worker, {})
-        self._counts[worker] = {**earlier, **counts}
-        for name, value in counts.items():
-            sums[name] = sums.get(name, 0) + value - earlier.get(name, 0)
-        return sums
-
-    def _publish(self, progress: WorkflowProgress) -> None:
-        done = progress.counts.get("objects_in", 0)
-        self.progress = dataclasses.replace(progress, objects_done=done)
+    def _publish(self, **changes: Any) -> None:
+        """Apply changes to the progress and pass it on; the caller has the lock."""
+        self.progress = dataclasses.replace(
+            self.progress,
+            **changes,
+            objects_done=sum(self._objects.values()),
+            deleted=sum(self._deleted.values()),
+        )
         self._on_progress(self.progress)
-
-
-def _partitions(found: Mapping[str, Any]) -> int:
-    """Return how many of the discovered partitions the run will compact."""
-    if found.get("settings", {}).get("spark_engine", "none") == "none":
-        return int(found["item_count"])
-    return int(found["item_count"]) + int(found.get("oversized_count", 0))
 
 
 class LambdaContext:

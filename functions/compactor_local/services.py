@@ -12,9 +12,8 @@ import json
 import os
 import secrets
 import shlex
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import boto3
@@ -37,62 +36,29 @@ _ENDINGS = ("spark-result.json", "spark-error.json")
 
 
 @dataclass(slots=True)
-class _Reporter:
-    """Callbacks for the progress of jobs; set by the engine."""
+class Callbacks:
+    """For the progress of jobs.
+
+    Attributes:
+        on_line: called with each progress line of a job.
+        on_end: called with the counts that a job left, such as ``done``, ``failed`` and
+            ``objects_in``.
+    """
 
     on_line: Callable[[str], None] = lambda line: None
     on_end: Callable[[Mapping[str, Any]], None] = lambda partitions: None
 
 
-@dataclass(slots=True)
-class _Clusters:
-    """The clusters of this process, each with the job it runs."""
-
-    running: dict[str, Child | None] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def create(self) -> str:
-        with self.lock:
-            cluster = f"j-LOCAL{secrets.token_hex(4).upper()}"
-            self.running[cluster] = None
-            return cluster
-
-    def check(self, cluster: str) -> None:
-        if cluster not in self.running:
-            raise BridgeError(EMR_ERROR, f"Cluster id '{cluster}' is not valid.")
-
-    def begin(self, cluster: str, job: Child) -> None:
-        with self.lock:
-            self.running[cluster] = job
-
-    def terminate(self, cluster: str) -> None:
-        with self.lock:
-            self.check(cluster)
-            job, self.running[cluster] = self.running[cluster], None
-        if job is not None:
-            job.end(END_SECONDS)
-
-
-_clusters = _Clusters()
-_reporter = _Reporter()
-
-
-def set_callbacks(
-    on_line: Callable[[str], None], on_end: Callable[[Mapping[str, Any]], None]
-) -> None:
-    """Set the callbacks for the progress of jobs.
-
-    Args:
-        on_line: called with each progress line of a job.
-        on_end: called with the counts that a job left, such as ``done``, ``failed`` and
-            ``objects_in``.
-    """
-    _reporter.on_line, _reporter.on_end = on_line, on_end
+callbacks = Callbacks()
+# Cluster -> the job that runs there.
+_jobs: dict[str, Child | None] = {}
 
 
 def create_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """``createCluster.sync``: returns a new cluster id."""
-    return {"ClusterId": _clusters.create(), "Name": parameters["Name"]}
+    cluster = f"j-LOCAL{secrets.token_hex(4).upper()}"
+    _jobs[cluster] = None
+    return {"ClusterId": cluster, "Name": parameters["Name"]}
 
 
 def add_step(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,7 +68,7 @@ def add_step(parameters: Mapping[str, Any]) -> dict[str, Any]:
         BridgeError: no such cluster, or the step failed.
     """
     cluster, step = parameters["ClusterId"], parameters["Step"]
-    _clusters.check(cluster)
+    _require_cluster(cluster)
     described = {"Id": f"s-LOCAL{secrets.token_hex(4).upper()}", "Name": step["Name"]}
 
     def failure(reason: str) -> dict[str, Any]:
@@ -110,7 +76,7 @@ def add_step(parameters: Mapping[str, Any]) -> dict[str, Any]:
         return {"Step": {**described, "Status": {"State": "FAILED", **details}}}
 
     arguments = step["HadoopJarStep"]["Args"]
-    _run_job(arguments, failure, lambda job: _clusters.begin(cluster, job))
+    _run_job(arguments, failure, lambda job: _jobs.update({cluster: job}))
     return {"Step": {**described, "Status": {"State": "COMPLETED"}}}
 
 
@@ -120,8 +86,17 @@ def terminate_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         BridgeError: no such cluster.
     """
-    _clusters.terminate(parameters["ClusterId"])
+    cluster = parameters["ClusterId"]
+    _require_cluster(cluster)
+    job, _jobs[cluster] = _jobs[cluster], None
+    if job is not None:
+        job.end(END_SECONDS)
     return {}
+
+
+def _require_cluster(cluster: str) -> None:
+    if cluster not in _jobs:
+        raise BridgeError(EMR_ERROR, f"Cluster id '{cluster}' is not valid.")
 
 
 def start_job_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,9 +158,9 @@ def _run_job(
     job = Child("compactor_cli.machine.spark_process")
     try:
         on_start(job)
-        _reporter.on_line(STARTING)
+        callbacks.on_line(STARTING)
         job.send({"command": command, "environment": local_environment(os.environ, spark)})
-        code = follow(job, _reporter.on_line)
+        code = follow(job, callbacks.on_line)
     finally:
         job.end(END_SECONDS)
         _report_end(arguments)
@@ -204,5 +179,5 @@ def _report_end(arguments: Sequence[str]) -> None:
     for name in _ENDINGS:
         with contextlib.suppress(ClientError, BotoCoreError, ValueError, KeyError):
             body = client.get_object(Bucket=bucket, Key=prefix + name)["Body"].read()
-            return _reporter.on_end(json.loads(body)["partitions"])
+            return callbacks.on_end(json.loads(body)["partitions"])
     return None

@@ -13,7 +13,8 @@ from pyiceberg.exceptions import NoSuchTableError
 from compactor_local.definition import REGION
 from compactor_local.embedded import EmbeddedS3
 
-_COUNT = "SELECT count(*), count(DISTINCT one.column0), sum(one.column1) FROM events AS one"
+_ID, _READING = "id", "reading"
+_COUNT = f"SELECT count(*), count(DISTINCT {_ID}), sum({_READING}) FROM events"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +35,14 @@ class TableReader:
         server: with catalog services; the database is created here.
         database: of the table.
         table: its name; it need not exist yet.
-        columns: one that identifies rows, and one to sum.
     """
 
-    def __init__(
-        self, server: EmbeddedS3, database: str, table: str, columns: tuple[str, str]
-    ) -> None:
-        self._columns = columns
-        given = server.environment
+    def __init__(self, server: EmbeddedS3, database: str, table: str) -> None:
         access = {
             "endpoint": server.endpoint_url,
             "region": REGION,
-            "access-key-id": given["AWS_ACCESS_KEY_ID"],
-            "secret-access-key": given["AWS_SECRET_ACCESS_KEY"],
+            "access-key-id": server.environment["AWS_ACCESS_KEY_ID"],
+            "secret-access-key": server.environment["AWS_SECRET_ACCESS_KEY"],
         }
         glue = server.client("glue")
         with suppress(glue.exceptions.AlreadyExistsException):
@@ -61,23 +57,17 @@ class TableReader:
             "reader", **options, **{"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
         )
 
-    @property
-    def catalog(self) -> GlueCatalog:
-        """The catalog as pyiceberg opens it."""
-        return self._catalog
-
     def ids(self) -> set[int]:
         """Return the ids of all rows."""
-        rows = self._rows(self._columns[:1])
-        return set() if rows is None else set(rows.column(self._columns[0]).to_pylist())
+        rows = self._rows(_ID)
+        return set() if rows is None else set(rows.column(_ID).to_pylist())
 
     def counted(self) -> Counted:
         """Count rows, files and snapshots."""
-        found = self._rows(self._columns)
-        if found is None:
+        events = self._rows(_ID, _READING)
+        if events is None:
             return Counted()
         table = self._catalog.load_table(self._name)
-        events = found.select(self._columns).rename_columns(["column0", "column1"])
         with duckdb.connect() as connection:
             connection.register("events", events)
             rows, distinct, total = connection.execute(_COUNT).fetchone() or (0, 0, 0.0)
@@ -89,7 +79,7 @@ class TableReader:
             snapshots=len(table.snapshots()),
         )
 
-    def _rows(self, columns: tuple[str, ...]) -> Any:
+    def _rows(self, *columns: str) -> Any:
         try:
             table = self._catalog.load_table(self._name)
         except NoSuchTableError:

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +72,15 @@ class Spark:
 
 
 @pytest.fixture
-def spark(tmp_path: Path, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spark]:
+def spark(tmp_path: Path, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Spark:
     find_embedded(s3, monkeypatch)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(IMPORT_ROOTS))
     monkeypatch.setenv("WRITTEN", str(tmp_path / "written"))
     made = Spark(tmp_path)
     monkeypatch.setattr(services, "find_spark", lambda: made.here)
-    services.set_callbacks(made.lines.append, made.ends.append)
-    yield made
-    services.set_callbacks(lambda line: None, lambda partitions: None)
+    callbacks = services.Callbacks(made.lines.append, made.ends.append)
+    monkeypatch.setattr(services, "callbacks", callbacks)
+    return made
 
 
 def wait_for(what: Any) -> None:

@@ -139,7 +139,7 @@ def test_partitions_of_a_batch_are_compacted_one_after_another_by_one_child(run:
     ]
     assert ran.steps("compact_partition", "00001/") == ["more", "more", "well"]
     assert ran.result.progress.partitions_done == 7
-    assert ran.result.progress.counts["objects_in"] == 7 * 3
+    assert ran.result.progress.objects_done == 7 * 3
 
 
 def test_a_partition_that_fails_in_a_batch_has_its_retries_and_keeps_no_other_from_its_own(

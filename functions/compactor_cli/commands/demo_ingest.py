@@ -125,7 +125,7 @@ class _Lake:
         self._catalogs: dict[str, TableCatalog] = {}
         self._seen_at: dict[int, float] = {}
         self.now = ""
-        self._table = TableReader(server, _DATABASE, _TABLE, ("id", "reading"))
+        self._table = TableReader(server, _DATABASE, _TABLE)
 
     def _carry_out(self, name: str, settings: Settings) -> None:
         store = S3Store(self._s3)
