@@ -4,10 +4,10 @@ engine.run_workflow           entry point: starts, follows and ends an execution
   engine_process              the process that interprets the definition
     interpreter map_run       patches for what moto's interpreter lacks
     functions                 Lambda: functions by name, a process per slot
-    services                  stand-ins for EMR and Athena
+    services                  stand-ins for EMR and EMR Serverless
 embedded.embedded_s3          an embedded S3: moto's server, seeded within its process
   s3_server                   its process
-definition                    the state machine files, and what is filled in
+definition                    the state machine file, and what is filled in
 ingest table_reader           the deployment of events, on the embedded services
 generate                      test objects
 """

@@ -1,4 +1,4 @@
-"""The two state machine files, and what is filled in for their substitutions."""
+"""The state machine file, and what is filled in for its substitutions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from compactor_local import EngineError
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
 DEFINITION = definition()
-TABLES_DEFINITION = definition("tables.asl.json")
 
 HANDLERS: Mapping[str, str] = {
     name: f"compactor_handlers.{name}"
@@ -27,19 +26,6 @@ HANDLERS: Mapping[str, str] = {
     )
 }
 """Function name -> module whose ``handler(event, context)`` it runs."""
-
-TABLES_HANDLERS: Mapping[str, str] = {
-    name: f"compactor_tables.handlers.{name}"
-    for name in (
-        "list_tables",
-        "plan_table",
-        "begin_table",
-        "athena_step",
-        "end_table",
-        "report_tables",
-    )
-}
-"""The same for the definition of maintenance."""
 
 VALUES: Mapping[str, str] = {
     "AwsPartition": "aws",
@@ -69,31 +55,6 @@ VALUES: Mapping[str, str] = {
 }
 """``${Substitution}`` of the definition -> placeholder that has no effect locally."""
 
-TABLES_VALUES: Mapping[str, str] = {
-    **{
-        name: VALUES[name]
-        for name in (
-            "AwsPartition",
-            "AwsRegion",
-            "SparkAppZipUri",
-            "SparkDepsZipUri",
-            "SparkEncryption",
-            "SparkLogUri",
-            "SparkTimeoutSeconds",
-            "EmrServerlessApplicationId",
-            "EmrServerlessJobRoleArn",
-        )
-    },
-    # Its last segment names the script of this installation that is run instead.
-    "MaintainScriptUri": "s3://local/spark/maintain_tables.py",
-    # The jars of local Spark are in the run's environment.
-    "TableJars": "local",
-    "SparkEngine": "emr_serverless",
-    "EmrClusterId": "j-LOCAL",
-    "AthenaWorkgroup": "local",
-}
-"""The same for the definition of maintenance."""
-
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
 
@@ -113,9 +74,8 @@ def load_definition(path: Path) -> str:
     Raises:
         EngineError: it has an unknown substitution.
     """
-    substitutions = {**VALUES, **TABLES_VALUES}
-    for name in (*HANDLERS, *TABLES_HANDLERS):
-        substitutions[function_substitution(name)] = function_arn(name)
+    functions = {function_substitution(name): function_arn(name) for name in HANDLERS}
+    substitutions = {**VALUES, **functions}
 
     def substitute(match: re.Match[str]) -> str:
         if match[1] not in substitutions:

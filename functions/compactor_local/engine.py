@@ -25,7 +25,6 @@ BRIDGES: Mapping[str, str] = {
         "compactor_local.services:terminate_cluster"
     ),
     "arn:aws:states:::emr-serverless:startJobRun.sync": "compactor_local.services:start_job_run",
-    "arn:aws:states:::athena:startQueryExecution.sync": "compactor_local.services:start_query",
 }
 """Task resource -> ``package.module:callable`` of its default stand-in."""
 

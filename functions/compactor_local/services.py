@@ -1,8 +1,8 @@
-"""Local stand-ins for EMR, EMR Serverless and Athena.
+"""Local stand-ins for EMR and EMR Serverless.
 
 Clusters exist by name only; their steps and the job runs of EMR Serverless are run with the
-``spark-submit`` of the installed pyspark. Athena does not exist: every query fails. Failures have
-the error names and causes that the real services pass to Step Functions.
+``spark-submit`` of the installed pyspark. Failures have the error names and causes that the real
+services pass to Step Functions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import secrets
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -31,7 +31,6 @@ from compactor_cli.machine.spark_submit import (
 from compactor_local.interpreter import BridgeError
 
 EMR_ERROR = "EMR.AmazonElasticMapReduceException"
-NO_ATHENA = "NoAthenaHere"
 _ENDINGS = ("spark-result.json", "spark-error.json")
 
 
@@ -121,20 +120,6 @@ def start_job_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**described, "State": "SUCCESS"}
 
 
-def start_query(parameters: Mapping[str, Any]) -> NoReturn:
-    """``athena:startQueryExecution.sync``: always fails with an error that says what to do instead.
-
-    Raises:
-        BridgeError: in any case.
-    """
-    database = parameters.get("QueryExecutionContext", {}).get("Database", "")
-    raise BridgeError(
-        NO_ATHENA,
-        f"Athena is only on AWS, and this run is local: set the engine of the tables of {database}"
-        " to spark, or start the deployed state machine (compactor tables run --stack)",
-    )
-
-
 def _run_job(
     arguments: Sequence[str],
     failure: Callable[[str], Mapping[str, Any]],
@@ -171,9 +156,7 @@ def _run_job(
 
 def _report_end(arguments: Sequence[str]) -> None:
     """Pass on what the job wrote about its partitions, if it wrote anything."""
-    # The last argument is the run's URI, or the order of a table, which has no partitions.
-    if not arguments[-1].endswith("/"):
-        return None
+    # The last argument is the run's URI.
     bucket, _, prefix = arguments[-1].removeprefix("s3://").partition("/")
     client = boto3.client("s3")
     for name in _ENDINGS:

@@ -9,7 +9,7 @@ lease                  one run works on a table at a time
 athena                 Athena's statements and answers (pure); athena_work: runs an order by them
 snapshots              reads an Iceberg metadata file; touched_partitions: who wrote where
 maintenance_receipts   the result of an order
-outcomes               a table's line of the report
+table_run              plan, lease and end of one table; outcomes: its line of the report
 maintenance_report     the report of a whole run
 due_tables             when maintenance is due (pure)
 document_keys          keys of a run's documents

@@ -126,6 +126,11 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
         """Return the order for its executor."""
         return msgspec.structs.replace(self.template, run_id=run_id)
 
+    def withdrawn(self, reason: str) -> TablePlan:
+        """Return the plan, and its order, with the engine ``none`` and a reason."""
+        order = msgspec.structs.replace(self.template, engine=NONE, reason=reason)
+        return msgspec.structs.replace(self, engine=NONE, reason=reason, template=order)
+
     @property
     def dollars(self) -> float:
         """What the engine costs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_cli import commands as cli
-from compactor_local import engine
+from compactor_cli import tables_here
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_tables.lease import Leases
+from tests.statemachine.fake_tables import stand_ins
 from tests.support.embedded import find_embedded
 from tests.support.maintained_tables import DeltaLines, added
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -26,15 +27,25 @@ BUCKET = "lake"
 STATE = f"s3://{BUCKET}/state/"
 ORDERS, FAILS = f"delta:s3://{BUCKET}/gold/orders/", f"delta:s3://{BUCKET}/gold/fails/"
 SMALL = f"delta:s3://{BUCKET}/gold/small/"
-SPARK = "arn:aws:states:::emr-serverless:startJobRun.sync"
+
+
+class StandIn:
+    """Takes the place of Spark."""
+
+    def __init__(self, environment: Mapping[str, str], log: object) -> None:
+        assert "delta-spark" in environment["COMPACTOR_SPARK_PACKAGES"]
+
+    def submit(self, arguments: Sequence[str], on_line: Callable[[str], None]) -> str:
+        option, uri = arguments[-2:]
+        assert option == "--order"
+        return "" if stand_ins.carry_out(uri) else "exit status 1"
 
 
 @pytest.fixture(scope="module")
 def store(s3: EmbeddedS3) -> Iterator[S3Store]:
     with pytest.MonkeyPatch.context() as patch:
         find_embedded(s3, patch)
-        stand_in = "tests.statemachine.fake_tables.stand_ins:spark"
-        patch.setattr(engine, "BRIDGES", {**engine.BRIDGES, SPARK: stand_in})
+        patch.setattr(tables_here, "LocalSpark", StandIn)
         s3.create_bucket(BUCKET)
         memory = MemoryStore(ManualClock())
         memory.add_bucket(BUCKET)
@@ -60,9 +71,9 @@ def test_tables_are_found_planned_maintained_and_reported(
     store: S3Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prefixes = ("--delta-prefixes", f"s3://{BUCKET}/gold/", "--state-uri", STATE)
-    ran = told(capsys, "run", *prefixes, "--workers", "2", code=1)
+    ran = told(capsys, "run", *prefixes, code=1)
 
-    assert (ran["status"], ran["error"]) == ("FAILED", "TablesFailed")
+    assert ran["status"] == "failed"
     tables = {one["table"]: one for one in ran["report"]["tables"]}
     assert {name: one["status"] for name, one in tables.items()} == {
         ORDERS: "done",
@@ -84,7 +95,7 @@ def test_a_table_that_was_just_maintained_is_not_due_by_the_date(
     policies = tmp_path / "policies.json"
     policies.write_text(json.dumps([{"match": ["*"], "every": 7}]), encoding="utf-8")
     state = f"s3://{BUCKET}/due/"
-    words = ("run", ORDERS, "--state-uri", state, "--policies", str(policies), "--workers", "1")
+    words = ("run", ORDERS, "--state-uri", state, "--policies", str(policies))
     first = told(capsys, *words, "--only-when-due", code=0)
     again = told(capsys, *words, "--only-when-due", code=0)
 
@@ -92,6 +103,28 @@ def test_a_table_that_was_just_maintained_is_not_due_by_the_date(
     (left,) = again["report"]["tables"]
     assert (left["status"], left["engine"]) == ("left", "none")
     assert left["why"].startswith("not due: ")
+
+
+def test_a_table_that_cannot_be_planned_ends_no_other(
+    store: S3Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = f"delta:s3://{BUCKET}/gold/missing/"
+    words = ("run", missing, ORDERS, "--state-uri", f"s3://{BUCKET}/missing/")
+    tables = told(capsys, *words, code=1)["report"]["tables"]
+
+    assert {one["table"]: one["status"] for one in tables} == {missing: "failed", ORDERS: "done"}
+    assert tables[0]["why"].startswith("InvalidInput: ")
+
+
+def test_a_dry_run_takes_no_lease(store: S3Store, capsys: pytest.CaptureFixture[str]) -> None:
+    state = f"s3://{BUCKET}/dry/"
+    (table,) = told(capsys, "run", ORDERS, "--state-uri", state, "--dry-run", code=0)["report"][
+        "tables"
+    ]
+
+    assert table["why"].startswith("a dry run; spark would do it")
+    leases = Leases(store, parse_location(state), ManualClock(1.0))
+    assert leases.look(parse_table(ORDERS)) is None
 
 
 def test_a_run_that_has_not_ended_is_shown_by_what_is_there(

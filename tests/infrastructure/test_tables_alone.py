@@ -15,7 +15,6 @@ from cdk.assets import Bundle, functions_bundle
 from cdk.bundles import Machine
 from cdk.config import Config
 from compactor.errors import InvalidInput
-from compactor_local.definition import TABLES_HANDLERS
 from tests.infrastructure.cloud import expected
 from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.iam import Call
@@ -23,6 +22,7 @@ from tests.infrastructure.configurations import CONFIGURATIONS, EVERY, MAINTENAN
 from tests.infrastructure.conftest import Deployed, Synthesized
 from tests.infrastructure.test_least_privilege import spark_roles
 from tests.infrastructure.test_tables_stack import of_type, text_of
+from tests.support.tables_model import TABLES_HANDLERS
 
 _COMPACTION_ALONE = sorted(n for n, one in CONFIGURATIONS.items() if "maintenance" not in one)
 _ALONE: Mapping[str, Any] = MAINTENANCE_ALONE["maintenance alone"]

@@ -14,15 +14,10 @@ from cdk.app import build
 from cdk.config import Config
 from cdk.spark_jars import PINNED, PINNED_DELTA
 from compactor.errors import InvalidInput
-from compactor_local.definition import (
-    ACCOUNT,
-    REGION,
-    TABLES_HANDLERS,
-    TABLES_VALUES,
-    function_substitution,
-)
+from compactor_local.definition import ACCOUNT, REGION, function_substitution
 from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.static_checks import template_findings
+from tests.support.tables_model import TABLES_HANDLERS, TABLES_VALUES
 
 _URIS = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
 SCANNED = {"match": ["bronze.slow"], "athena_workgroup": "reports", "slower_than_seconds": 60}

@@ -82,8 +82,6 @@ def test_small_files_of_both_formats_become_few_and_every_row_stays(
                 s3.endpoint_url,
                 "--log",
                 str(log),
-                "--workers",
-                "1",
                 "--json",
             ]
         )

@@ -11,6 +11,7 @@ from typing import Any
 from compactor_local import definition
 from compactor_local.definition import VALUES, each_state, function_substitution
 from tests.statemachine import asl_checks
+from tests.support import tables_model
 
 Machine = dict[str, Any]
 
@@ -73,12 +74,12 @@ COMPACTION = Definition(
     handlers=definition.HANDLERS,
 )
 TABLES = Definition(
-    path=definition.TABLES_DEFINITION,
+    path=tables_model.TABLES_DEFINITION,
     maps=("State Machine.States.MaintainTables",),
     checks=asl_checks.TABLES_CHECKS,
-    substitutions={function_substitution(name): name for name in definition.TABLES_HANDLERS},
-    values=definition.TABLES_VALUES,
-    handlers=definition.TABLES_HANDLERS,
+    substitutions={function_substitution(name): name for name in tables_model.TABLES_HANDLERS},
+    values=tables_model.TABLES_VALUES,
+    handlers=tables_model.TABLES_HANDLERS,
 )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from compactor_local.engine import BRIDGES
 from compactor_local.interpreter import BridgeError
 
-CREATE, ADD_STEP, TERMINATE, START_JOB_RUN, ATHENA = BRIDGES
+CREATE, ADD_STEP, TERMINATE, START_JOB_RUN = BRIDGES
 CLUSTER = "j-MADE"
 BUSY = "EMR.AmazonElasticMapReduceException"
 _calls = itertools.count()

@@ -49,7 +49,6 @@ class AthenaWorld(World):
     def patch(self) -> None:
         super().patch()
         self.monkeypatch.setattr(begin_table, "glue", lambda: SimpleNamespace(optimizers_on=_none))
-        self.monkeypatch.setattr(athena_step, "CLOCK", self.clock)
         for name in ("glue", "athena"):
             self.monkeypatch.setattr(athena_step, name, lambda: self.athena)
         self.monkeypatch.setattr(athena_step, "IcebergWrites", lambda *_: self.athena)

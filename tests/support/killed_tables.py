@@ -277,10 +277,9 @@ class World:
 
     def patch(self) -> None:
         """Make the handlers use this world's store and clock."""
-        for module in (list_tables, plan_table, runtime):
+        for module in (list_tables, report_tables, runtime):
             self.monkeypatch.setattr(module, "table_store", lambda _: self.store)
-        for module in (plan_table, begin_table, end_table):
-            self.monkeypatch.setattr(module, "CLOCK", self.clock)
+        self.monkeypatch.setattr(runtime, "CLOCK", self.clock)
 
     @property
     def leases(self) -> Leases:

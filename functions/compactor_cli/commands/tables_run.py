@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from compactor.clock import new_run_id
-from compactor.errors import InvalidInput
-from compactor.settings.tables import TableAddress, parse_table
 from compactor_cli.commands import options, table_input
 from compactor_cli.commands.deployment import STACK_VARIABLE
-from compactor_cli.commands.failures import EXIT_FAILED, EXIT_USAGE, Failure
-from compactor_cli.commands.run import add_machine
+from compactor_cli.commands.failures import EXIT_FAILED, Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.tables_shown import report_document, show_report
-from compactor_cli.console import print_line, progress
+from compactor_cli.console import print_line
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.aws import Aws
 from compactor_cli.deployed.stack import find_stack
-from compactor_cli.machine.spark_jars import table_packages
-from compactor_cli.runs import message_of
-from compactor_local.definition import TABLES_DEFINITION, TABLES_HANDLERS
-from compactor_local.engine import EngineOptions, WorkflowProgress, WorkflowResult, run_workflow
-from compactor_tables.maintenance_report import TablesReport, read_report
-from compactor_tables.request import MaintenanceRequest, read_request
-
-_SUCCEEDED = "SUCCEEDED"
-# Engines available to plan_table here; Athena and Glue exist on AWS only.
-_ENGINES_HERE = {"COMPACTOR_TABLE_ENGINES": json.dumps(["spark"])}
+from compactor_cli.tables_here import maintain_here
+from compactor_tables.maintenance_receipts import FAILED
+from compactor_tables.maintenance_report import TablesReport
+from compactor_tables.request import read_request
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--region", help="region of the stack (by default as boto3 finds it)")
     parser.add_argument("--name", metavar="RUN", help="the run id (by default the time)")
-    add_machine(parser)
+    parser.add_argument(
+        "--log", type=Path, metavar="FILE", help="append what Spark logs to this file"
+    )
     options.add_common(parser)
 
 
@@ -74,11 +68,11 @@ def run(args: argparse.Namespace) -> int:
     request = read_request(given)
     run_id = args.name or new_run_id()
     # Reports an unreachable endpoint once, instead of once per table.
-    store = open_store(args.endpoint_url, request.state.bucket)
-    result = _carry_out(args, given, request, run_id)
-    report = read_report(request.state, run_id, store)
-    _show(args, run_id, result, report)
-    _check(result)
+    open_store(args.endpoint_url, request.state.bucket)
+    report = maintain_here(given, request, run_id, endpoint_url=args.endpoint_url, log=args.log)
+    _show(args, report)
+    if report.status == FAILED:
+        raise Failure(f"TablesFailed: {report.cause}", EXIT_FAILED)
     return 0
 
 
@@ -92,63 +86,16 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
-def _carry_out(
-    args: argparse.Namespace, given: Mapping[str, Any], request: MaintenanceRequest, run_id: str
-) -> WorkflowResult:
-    environment = {**_ENGINES_HERE, **table_packages(_kinds(request))}
-    engine = EngineOptions(
-        definition=TABLES_DEFINITION,
-        environment=environment,
-        log=args.log,
-    )
-    with progress("maintaining tables") as bar:
-
-        def show(at: WorkflowProgress) -> None:
-            done = at.partitions_done + at.partitions_failed
-            bar.show(done, at.partitions_total or None, at.spark or at.function)
-
-        return run_workflow(
-            given,
-            run_name=run_id,
-            workers=args.workers,
-            endpoint_url=args.endpoint_url,
-            on_progress=show,
-            handler_modules=TABLES_HANDLERS,
-            options=engine,
-        )
-
-
-def _kinds(request: MaintenanceRequest) -> Iterable[TableAddress]:
-    """Yield a table of each possible kind, because each needs other Spark jars."""
-    yield from (parse_table(one) for one in request.tables)
-    if request.glue_tables:
-        yield TableAddress("glue", name=("any", "table"))
-    if request.delta_prefixes:
-        yield TableAddress("delta", request.delta_prefixes[0])
-
-
-def _show(
-    args: argparse.Namespace, run_id: str, result: WorkflowResult, report: TablesReport | None
-) -> None:
+def _show(args: argparse.Namespace, report: TablesReport) -> None:
     if args.json:
         document = {
-            "run_id": run_id,
-            "status": result.status,
-            "error": result.error,
-            "cause": message_of(result.cause) if result.cause else None,
+            "run_id": report.run_id,
+            "status": report.status,
             "report": report_document(report),
         }
         print(json.dumps(document, indent=2))
-    elif report is not None:
+    else:
         show_report(report)
-
-
-def _check(result: WorkflowResult) -> None:
-    if result.status == _SUCCEEDED:
-        return
-    error = result.error or result.status
-    code = EXIT_USAGE if error == InvalidInput.__name__ else EXIT_FAILED
-    raise Failure(f"{error}: {message_of(result.cause)}", code)
 
 
 def _start(args: argparse.Namespace, given: Mapping[str, Any]) -> int:

@@ -41,6 +41,22 @@ def job_arguments(run_id: str, run_uri: str) -> Sequence[str]:
     )
 
 
+def order_arguments(run_id: str, order_uri: str) -> Sequence[str]:
+    """Return the command line for an order of table maintenance."""
+    return (
+        "spark-submit",
+        "--name",
+        f"s3-compactor-tables-{run_id}",
+        "--conf",
+        "spark.driver.memory=4g",
+        "--conf",
+        "spark.driver.maxResultSize=0",
+        str(spark_script("maintain_tables.py")),
+        "--order",
+        order_uri,
+    )
+
+
 def follow(job: Child, on_line: Callable[[str], None]) -> int:
     """Pass progress lines on until the job ends; returns its exit code, -1 if it was killed."""
     try:

@@ -10,8 +10,7 @@ from compactor.errors import InvalidInput
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor_tables.athena_work import AthenaWork
 from compactor_tables.costs import ATHENA_TIB
-from compactor_tables.handlers.runtime import CLOCK, RunOfTables, athena, glue, prices, table_of
-from compactor_tables.lease import Leases
+from compactor_tables.handlers.runtime import athena, glue, prices, table_run
 from compactor_tables.maintenance_receipts import Position
 from compactor_tables.metadata.iceberg_writes import IcebergWrites
 from compactor_tables.touched_partitions import Touched
@@ -33,17 +32,17 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         LeaseLost: this run no longer holds the table.
         InvalidInput: the table is not in Glue, or there is no order.
     """
-    run, table = RunOfTables.of(event, context), table_of(event)
-    Leases(run.store, run.state, CLOCK).require(table, run.run_id)
+    run = table_run(event, context)
+    run.leases.require(run.table, run.run_id)
     order = run.order(event["plan"])
-    if order is None or table.kind != "glue":
+    if order is None or run.table.kind != "glue":
         raise InvalidInput("engine", "athena", "athena for tables of Glue, with an order")
     writes = IcebergWrites(run.store, _written)
     dollars = prices().of(ATHENA_TIB)
-    work = AthenaWork(order, run.store, run.state, glue(), athena(), writes, CLOCK, dollars)
+    work = AthenaWork(order, run.store, run.state, glue(), athena(), writes, run.clock, dollars)
     given = event.get("work")
     position = None if given is None else msgspec.convert(given, Position)
     step = work.advance(position, event.get("answer"))
-    logger.info("athena", table=table.text, status=step.status, sql=step.sql)
+    logger.info("athena", table=run.table.text, status=step.status, sql=step.sql)
     answer: dict[str, Any] = msgspec.to_builtins(step)
     return answer

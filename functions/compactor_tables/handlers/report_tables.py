@@ -10,7 +10,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from compactor.failures import failure_text
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor_tables import document_keys as places
-from compactor_tables.handlers.runtime import RunOfTables
+from compactor_tables.handlers.runtime import state_of, table_store
 from compactor_tables.maintenance_report import report_on
 
 
@@ -22,19 +22,19 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 
     ``failure`` is the error of the Map over the tables itself.
     """
-    run = RunOfTables.of(event, context)
+    run_id, state = event["run_id"], state_of(event)
     report = report_on(
-        run.run_id,
+        run_id,
         event.get("started_at", ""),
         failure_text(event.get("failure")),
-        state=run.state,
-        store=run.store,
+        state=state,
+        store=table_store(context),
     )
     metrics.add_metric(name="MaintainedTables", unit=MetricUnit.Count, value=report.totals.tables)
     logger.info("reported", status=report.status, tables=report.totals.tables)
-    bucket, key = places.report_key(run.state, run.run_id)
+    bucket, key = places.report_key(state, run_id)
     return {
-        "run_id": run.run_id,
+        "run_id": run_id,
         "status": report.status,
         "report": {"bucket": bucket, "key": key},
         "totals": msgspec.to_builtins(report.totals),

@@ -1,14 +1,10 @@
-"""Shared by the maintenance handlers: state and store of a run, AWS services, and metrics."""
+"""Shared by the maintenance handlers: table and run of an event, AWS services, and metrics."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
-import msgspec
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 from compactor.clock import SystemClock
@@ -23,50 +19,45 @@ from compactor.invocation import (
 from compactor.ports import ObjectStore
 from compactor.prices import Prices, prices_for
 from compactor.s3.store import S3Store
-from compactor.settings.tables import TableAddress, parse_table
+from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
 from compactor.sizes import MIB
 from compactor_tables import document_keys as places
 from compactor_tables.aws.athena_queries import AthenaResults
 from compactor_tables.aws.glue_tables import GlueTables
-from compactor_tables.orders import Order, read_order
+from compactor_tables.request import MaintenanceRequest
+from compactor_tables.table_run import TableRun
+from compactor_tables.worklist import read_stored_request
 
 _READS, _READ_AHEAD_BYTES = 32, 64 * MIB
 
 
-@dataclass(frozen=True, slots=True)
-class RunOfTables:
-    """The maintenance run that an event names.
+CLOCK = SystemClock()
 
-    Attributes:
-        state: prefix of its documents.
+
+def table_run(event: Event, context: LambdaContext) -> TableRun:
+    """Return the table and the run of ``{"run_id", "table", "request": {"bucket", "key"}}``.
+
+    Raises:
+        InvalidInput: the request belongs to another run.
     """
-
-    run_id: str
-    state: S3Uri
-    store: ObjectStore
-
-    @classmethod
-    def of(cls, event: Event, context: LambdaContext) -> RunOfTables:
-        """Return the run of ``{"run_id", "request": {"bucket", "key"}}``.
-
-        Raises:
-            InvalidInput: the request belongs to another run.
-        """
-        where = event["request"]
-        state = places.state_around(where["bucket"], where["key"], event["run_id"])
-        return cls(event["run_id"], state, table_store(context))
-
-    def order(self, plan: Mapping[str, Any]) -> Order | None:
-        """Read the order of a plan; return None if the plan has no order."""
-        where = plan.get("order")
-        return read_order(where["bucket"], where["key"], self.store) if where else None
+    table, store = parse_table(event["table"]), table_store(context)
+    return TableRun(event["run_id"], table, state_of(event), store, CLOCK)
 
 
-class StoredRequest(msgspec.Struct):
-    """The part of a run's request that the work on a table needs."""
+def state_of(event: Event) -> S3Uri:
+    """Return the state of the run that an event names.
 
-    dry_run: bool = False
+    Raises:
+        InvalidInput: the request belongs to another run.
+    """
+    where = event["request"]
+    return places.state_around(where["bucket"], where["key"], event["run_id"])
+
+
+def request_of(event: Event, store: ObjectStore) -> MaintenanceRequest:
+    """Return the input of an event's run."""
+    return read_stored_request(event["request"]["bucket"], event["request"]["key"], store)
 
 
 @cache
@@ -90,14 +81,6 @@ def athena() -> AthenaResults:
 def table_store(context: LambdaContext) -> S3Store:
     """Return the store, which waits for nothing beyond the end of the invocation."""
     return kept_store(_READS, _READ_AHEAD_BYTES).within(LambdaDeadline(context))
-
-
-def table_of(event: Event) -> TableAddress:
-    """Return the table of an event."""
-    return parse_table(event["table"])
-
-
-CLOCK = SystemClock()
 
 
 def table_metric(table: str, name: str, value: float) -> None:
