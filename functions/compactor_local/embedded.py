@@ -8,7 +8,7 @@ import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any
 
 import boto3
 
@@ -151,16 +151,13 @@ def in_environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def embedded_s3(
-    log: IO[bytes] | int = subprocess.DEVNULL, *, port: int = 0, lake: bool = False
-) -> Iterator[EmbeddedS3]:
+def embedded_s3(*, port: int = 0, lake: bool = False) -> Iterator[EmbeddedS3]:
     """Run an S3 in its own process on a loopback port within the block.
 
     Its content is in memory and is lost at the end. Its process ends with this one, even if this
     one is killed.
 
     Args:
-        log: receives the server's error output.
         port: port to listen on; 0 for any free one.
         lake: adds SQS, DynamoDB and Glue on the same port.
 
@@ -174,7 +171,7 @@ def embedded_s3(
         "compactor_local.s3_server",
         [str(port), *(["--lake"] if lake else [])],
         environment=environment,
-        log=log,
+        log=subprocess.DEVNULL,
         detached=True,
     )
     try:

@@ -35,9 +35,6 @@ from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name
 )
 from moto.stepfunctions.parser.asl.component.common.path import result_path
 from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
-from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration import (
-    distributed_iteration_component,
-)
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service import (  # noqa: E501 - moto's own module path
     StateTaskService,
@@ -45,7 +42,6 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state
 from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import (
     WaitFunction,
 )
-from moto.stepfunctions.parser.asl.eval.event.event_manager import EventManager
 from moto.stepfunctions.parser.asl.parse import preprocessor
 from moto.stepfunctions.parser.asl.utils import boto_client, json_path
 
@@ -111,7 +107,6 @@ def install(
     _invoke_lambda(invoke)
     _scale_waits(wait_scale)
     _parse_paths_once()
-    _forget_children_history()
     map_run.install(slots=slots, on_child=on_child, batchers=batchers)
     _stand_in(stand_ins)
 
@@ -161,18 +156,6 @@ def _parse_paths_once() -> None:
     """Parse each JSONPath once per process, not once per use."""
     for module in (json_path, result_path):
         replace(module, "parse", functools.lru_cache(maxsize=512)(vars(module)["parse"]))
-
-
-class _NoHistory(EventManager):
-    """Numbers events as its base class does, but keeps none."""
-
-    def _publish_history_event(self, *_: Any, **__: Any) -> None:
-        pass
-
-
-def _forget_children_history() -> None:
-    """Discard the events of a Map Run's children, which cannot be queried here."""
-    replace(distributed_iteration_component, "EventManager", _NoHistory)
 
 
 def _stand_in(stand_ins: Mapping[str, StandIn]) -> None:
