@@ -28,7 +28,7 @@ MORE = "more"
 _LONGEST_WHY = 2_000
 
 
-class Foretold(msgspec.Struct, frozen=True, kw_only=True):
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """What the plan selected: data files, their bytes, and the estimated cost of the rewrite."""
 
     files: int = 0
@@ -44,7 +44,7 @@ class Outcome(msgspec.Struct, kw_only=True):
             ``more``: time ran out, or other writers' commits came first; ``failed``.
         engine: that did the work; ``none`` for a table that was left.
         why: reason for the choice of engine, for work that was left, or for the failure.
-        foretold: what the plan selected.
+        estimate: what the plan selected.
         files, bytes: data files that were replaced, and their bytes.
         into, into_bytes: data files that replaced them, and their bytes.
         partitions: number of rewritten partitions.
@@ -60,7 +60,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     engine: str = "none"
     rule: str = ""
     why: str = ""
-    foretold: Foretold = msgspec.field(default_factory=Foretold)
+    estimate: Estimate = msgspec.field(default_factory=Estimate)
     partitions: int = 0
     files: int = 0
     bytes: int = 0
@@ -101,12 +101,12 @@ def outcome_of(
     """Return the outcome of a table whose engine has ended, or never began.
 
     Args:
-        plan: ``table``, ``run_id``, ``engine``, ``reason``, ``rule`` and ``foretold``. The engine
+        plan: ``table``, ``run_id``, ``engine``, ``reason``, ``rule`` and ``estimate``. The engine
             is ``none`` also where the choice of an engine was withdrawn.
         order: what was to be done; None if nothing was ordered.
         receipt: what was done; None if no engine left a receipt.
     """
-    expected = plan.get("foretold") or {}
+    expected = plan.get("estimate") or {}
     outcome = Outcome(
         table=plan["table"],
         run_id=plan["run_id"],
@@ -114,7 +114,7 @@ def outcome_of(
         engine=plan.get("engine", "none"),
         rule=plan.get("rule", ""),
         why=plan.get("reason", ""),
-        foretold=msgspec.convert(dict(expected), Foretold, strict=False),
+        estimate=msgspec.convert(dict(expected), Estimate, strict=False),
     )
     if receipt is None:
         if outcome.engine != "none":

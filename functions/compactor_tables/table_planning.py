@@ -136,7 +136,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
         """What the engine costs."""
         return self.costs.get(self.engine, 0.0)
 
-    def foretold(self) -> dict[str, Any]:
+    def estimate(self) -> dict[str, Any]:
         """Return the plan's estimate for a report; all zero if nothing is done."""
         one = self.rewrite if self.engine != NONE else Rewrite()
         return _figures(one, self.dollars)
@@ -152,8 +152,8 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-def foretold_by(order: Order, prices: Prices) -> dict[str, Any]:
-    """Return the estimate of an order's plan, in the form of :meth:`TablePlan.foretold`."""
+def estimate_by(order: Order, prices: Prices) -> dict[str, Any]:
+    """Return the estimate of an order's plan, in the form of :meth:`TablePlan.estimate`."""
     parts = [Rewrite(one.files, one.bytes) for one in order.partitions]
     whole = sum(parts, Rewrite())
     queries = sum(1 for one in parts if one.files)

@@ -2,7 +2,7 @@
 
 Between lease and end, an engine does what the plan orders. A plan is an object of JSON, because
 Step Functions passes it on: ``run_id``, ``table``, ``engine``, ``reason``, ``rule``, ``order``
-(``bucket``, ``key`` and ``uri``) and ``foretold``; and ``lease``, once that is taken.
+(``bucket``, ``key`` and ``uri``) and ``estimate``; and ``lease``, once that is taken.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from compactor_tables.orders import Order, find_order, read_order, write_order
 from compactor_tables.outcomes import Outcome, outcome_of, write_outcome
 from compactor_tables.policies import Rule
 from compactor_tables.request import MaintenanceRequest
-from compactor_tables.table_planning import TablePlan, foretold_by, plan_table
+from compactor_tables.table_planning import TablePlan, estimate_by, plan_table
 
 _NOT_PLANNED: Mapping[str, Any] = {"engine": NONE, "reason": "it was not planned"}
 
@@ -83,7 +83,7 @@ class TableRun:
         """
         earlier = find_order(*places.order_key(self.state, self.run_id, self.table), self.store)
         if earlier is not None and earlier.engine != NONE:
-            return self._summary(earlier, foretold_by(earlier, prices)), None
+            return self._summary(earlier, estimate_by(earlier, prices)), None
         now = self.clock.now()
         measure = measure_table(self.table, self.store, now)
         matched = request.policies.of(self.table.text)
@@ -93,7 +93,7 @@ class TableRun:
             plan = plan if due.is_due else plan.withdrawn(f"not due: {due.reason}")
         order = plan.order(self.run_id)
         write_order(order, self.state, self.store)
-        return self._summary(order, plan.foretold()), plan
+        return self._summary(order, plan.estimate()), plan
 
     def begin(
         self,
@@ -165,7 +165,7 @@ class TableRun:
         scans = AthenaScans(workgroup, self.table) if workgroup is not None else None
         return decide_due(rule, measure, maintained, now, scans)
 
-    def _summary(self, order: Order, foretold: Mapping[str, Any]) -> dict[str, Any]:
+    def _summary(self, order: Order, estimate: Mapping[str, Any]) -> dict[str, Any]:
         bucket, key = places.order_key(self.state, self.run_id, self.table)
         return {
             "run_id": order.run_id,
@@ -174,7 +174,7 @@ class TableRun:
             "reason": order.reason,
             "rule": order.rule,
             "order": {"bucket": bucket, "key": key, "uri": f"s3://{bucket}/{key}"},
-            "foretold": foretold,
+            "estimate": estimate,
         }
 
     def _failed(

@@ -80,7 +80,7 @@ def test_tables_are_found_planned_maintained_and_reported(
         FAILS: "failed",
         SMALL: "left",
     }
-    assert tables[ORDERS]["foretold"]["files"] == 60
+    assert tables[ORDERS]["estimate"]["files"] == 60
     assert tables[ORDERS]["engine"] == "spark"
 
     status = told(capsys, "status", "--state-uri", STATE, code=1)

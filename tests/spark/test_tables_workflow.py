@@ -93,7 +93,7 @@ def test_small_files_of_both_formats_become_few_and_every_row_stays(
         for one in tables:
             assert (one["status"], one["engine"], one["partitions"]) == ("done", "spark", 2)
             assert (one["files"], one["into"], one["rows"]) == (2 * _FILES, 2, _FILES * _ROWS)
-            assert one["foretold"]["files"] == one["files"]
+            assert one["estimate"]["files"] == one["files"]
         assert tables[0]["undo"] == f"{_FILES - 1}"
         _check_iceberg(iceberg, tables[1]["undo"])
         _check_delta(uri, options, 2)

@@ -69,7 +69,7 @@ from compactor_tables.maintenance_receipts import MaintenanceReceipt, Position, 
 from compactor_tables.maintenance_report import TablesReport, Totals
 from compactor_tables.orders import Condition as OrderCondition
 from compactor_tables.orders import Order, PartitionOrder
-from compactor_tables.outcomes import Foretold, Outcome
+from compactor_tables.outcomes import Estimate, Outcome
 
 # Types that are stored as JSON objects, by their heading in the document.
 OBJECTS: dict[str, Any] = {
@@ -134,7 +134,7 @@ OBJECTS: dict[str, Any] = {
     "RewrittenPartition": RewrittenPartition,
     "Position": Position,
     "Outcome": Outcome,
-    "Foretold": Foretold,
+    "Estimate": Estimate,
     "TablesReport": TablesReport,
     "Totals": Totals,
     "ReadersMarker": ReadersMarker,

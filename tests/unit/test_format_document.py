@@ -233,7 +233,7 @@ MAINTENANCE_RUN: dict[str, Callable[[S3Uri, TableAddress], tuple[str, str]]] = {
 _UNITS = ("econds", "US dollars")
 
 
-@pytest.mark.parametrize("name", [*MAINTENANCE_RUN, "RewrittenPartition", "Foretold", "Totals"])
+@pytest.mark.parametrize("name", [*MAINTENANCE_RUN, "RewrittenPartition", "Estimate", "Totals"])
 def test_each_number_of_a_maintenance_run_that_is_no_count_has_its_unit(name: str) -> None:
     numbers = {field for field, (kind, _) in table_of(name).items() if kind.startswith("float")}
     meanings = TYPES[name].meanings

@@ -235,12 +235,12 @@ def test_tables_are_listed_planned_and_ordered(aws, tmp_path: Path):
         "engine": "spark",
         "rule": "rule 1 (delta:*)",
     }
-    assert planned["foretold"] == {
+    assert planned["estimate"] == {
         "files": 20,
         "bytes": 2_000,
-        "dollars": planned["foretold"]["dollars"],
+        "dollars": planned["estimate"]["dollars"],
     }
-    assert planned["foretold"]["dollars"] > 0
+    assert planned["estimate"]["dollars"] > 0
     table = parse_table("delta:s3://lake/events/")
     place = places.order_key(parse_location(STATE), "r1", table)
     assert planned["order"]["uri"] == f"s3://{place[0]}/{place[1]}"

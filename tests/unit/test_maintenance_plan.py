@@ -376,7 +376,7 @@ def test_nothing_runs_in_quiet_hours_and_nothing_is_begun_when_they_begin():
     assert (found.engine, found.reason) == ("none", "nothing may run from 11:30-12:30 (UTC)")
     assert not found.steps
     assert not found.order("r").partitions
-    assert found.foretold() == {"files": 0, "bytes": 0, "dollars": 0.0}
+    assert found.estimate() == {"files": 0, "bytes": 0, "dollars": 0.0}
     later = plan(one, quiet_hours=["22:00-04:00", "13:30-14:00"])
     assert later.order("r").until == NOW + 1.5 * HOUR
     assert plan(one, quiet_hours=["08:00-09:00"]).order("r").until == NOW + 20 * HOUR

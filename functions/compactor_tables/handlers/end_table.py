@@ -37,7 +37,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 def _count(outcome: Outcome) -> None:
     for name, unit, attribute in _FIGURES:
         metrics.add_metric(name=name, unit=unit, value=getattr(outcome, attribute))
-    backlog = max(0, outcome.foretold.files - outcome.files)
+    backlog = max(0, outcome.estimate.files - outcome.files)
     table_metric(outcome.table, "TableBacklog", backlog)
     table_metric(outcome.table, "TableSeconds", outcome.seconds)
     metrics.add_metric(name="MaintenanceDollars", unit=MetricUnit.NoUnit, value=outcome.dollars)

@@ -29,7 +29,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         table_metric(plan.table, "TableFiles", plan.files)
         for name, value in (
             ("TableFiles", plan.files),
-            ("FilesToRewrite", plan.foretold()["files"]),
+            ("FilesToRewrite", plan.estimate()["files"]),
         ):
             metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
     return answer

@@ -22,7 +22,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     engine = given["engines"][event["table"]]
     plan = {"run_id": event["run_id"], "table": event["table"], "engine": engine, "rule": "rule 1"}
     if engine == "none":
-        return {**plan, "reason": "it does not pay", "order": None, "foretold": {}}
+        return {**plan, "reason": "it does not pay", "order": None, "estimate": {}}
     partitions = tuple(
         PartitionOrder(f"kind={n}", where=(Condition("kind", "identity", f"{n}"),), files=9)
         for n in range(given.get("partitions", 2))
@@ -37,6 +37,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     state = parse_location(given["s3_state_uri"])
     uri = write_order(order, state, store)
     bucket, key = places.order_key(state, order.run_id, order.address)
-    foretold = {"files": 9 * len(partitions), "bytes": 900, "dollars": 0.01}
+    estimate = {"files": 9 * len(partitions), "bytes": 900, "dollars": 0.01}
     where = {"bucket": bucket, "key": key, "uri": uri}
-    return {**plan, "reason": "as told", "order": where, "foretold": foretold}
+    return {**plan, "reason": "as told", "order": where, "estimate": estimate}
