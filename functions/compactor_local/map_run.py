@@ -11,8 +11,7 @@ written in the form that AWS writes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from moto.stepfunctions.parser import utils
@@ -43,66 +42,41 @@ _BATCHED = "local_batched"
 OnChild = Callable[[str, Sequence[Any], bool], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Batcher:
-    """The supported part of an ItemBatcher.
+#: An ItemBatcher as the definition has it.
+Batcher = Mapping[str, Any]
 
-    Attributes:
-        items_path: reference path to the maximum items per batch, in the Map's input.
-        common: BatchInput, name -> reference path in the Map's input.
-        most_bytes: maximum bytes of the items of a batch, as JSON; None for no limit.
-    """
 
-    items_path: str
-    common: Mapping[str, str]
-    most_bytes: int | None = None
-
-    def inputs(self, items: Sequence[Any], given: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the inputs of the children.
-
-        Args:
-            items: of the Map.
-            given: its input.
-        """
-        common = {name: given[path.removeprefix("$.")] for name, path in self.common.items()}
-        return [{"BatchInput": common, "Items": batch} for batch in self.batches(items, given)]
-
-    def batches(self, items: Sequence[Any], given: Mapping[str, Any]) -> Iterator[list[Any]]:
-        """Yield batches of consecutive items.
-
-        Args:
-            items: of the Map.
-            given: its input.
-        """
-        most = given[self.items_path.removeprefix("$.")]
-        batch: list[Any] = []
-        size = 0
-        for item in items:
-            more = len(json.dumps(item))
-            too_large = self.most_bytes is not None and size + more > self.most_bytes
-            if batch and (len(batch) == most or too_large):
-                yield batch
-                batch, size = [], 0
-            batch.append(item)
-            size += more
-        if batch:
-            yield batch
+def batched(
+    batcher: Batcher, items: Sequence[Any], state_input: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the inputs of the children, each with a batch of consecutive items."""
+    most_items = state_input[batcher["MaxItemsPerBatchPath"].removeprefix("$.")]
+    most_bytes = batcher["MaxInputBytesPerBatch"]
+    common = {
+        name.removesuffix(".$"): state_input[path.removeprefix("$.")]
+        for name, path in batcher["BatchInput"].items()
+    }
+    batches: list[list[Any]] = []
+    batch_bytes = 0
+    for item in items:
+        item_bytes = len(json.dumps(item))
+        is_full = batches and len(batches[-1]) == most_items
+        if not batches or is_full or batch_bytes + item_bytes > most_bytes:
+            batches.append([])
+            batch_bytes = 0
+        batches[-1].append(item)
+        batch_bytes += item_bytes
+    return [{"BatchInput": common, "Items": batch} for batch in batches]
 
 
 def without_batchers(text: str) -> tuple[str, dict[str, Batcher]]:
-    """Return a definition without ItemBatchers, which moto can parse, and these by Map label."""
+    """Return a definition without ItemBatchers, which moto cannot parse, and these by Map label."""
     machine = json.loads(text)
-    found: dict[str, Batcher] = {}
+    batchers: dict[str, Batcher] = {}
     for _, state in each_state(machine):
         if "ItemBatcher" in state:
-            batcher = state.pop("ItemBatcher")  # type: ignore[attr-defined] # of json.loads
-            common = batcher.get("BatchInput", {})
-            found[state["Label"]] = Batcher(
-                batcher["MaxItemsPerBatchPath"],
-                {name.removesuffix(".$"): path for name, path in common.items()},
-                batcher.get("MaxInputBytesPerBatch"),
-            )
-    return json.dumps(machine), found
+            batchers[state["Label"]] = state.pop("ItemBatcher")  # type: ignore[attr-defined] # of json.loads
+    return json.dumps(machine), batchers
 
 
 def install(*, slots: int, on_child: OnChild, batchers: Mapping[str, Batcher]) -> None:
@@ -126,7 +100,7 @@ def _runner(slots: int, batchers: Mapping[str, Batcher]) -> Callable[[Any, Any, 
         batcher = batchers.get(eval_input.label)
         setattr(record, _BATCHED, batcher is not None)
         if batcher is not None:
-            items = batcher.inputs(items, env.states.get_input())
+            items = batched(batcher, items, env.states.get_input())
         setattr(record, _RESULTS, [])
         setattr(record, _LABEL, eval_input.label)
         setattr(env, _RECORD, record)
