@@ -95,8 +95,6 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
         expired: number of snapshots or versions that expired.
         deleted_files, deleted_bytes: unreferenced files that were deleted, and their bytes, which
             are unknown for Iceberg, and if some files could not be deleted.
-        scan_seconds: how long Spark took to read all columns of the rewritten files, before and
-            after the rewrite; None if rows were not compared.
         seconds: in all.
         position: where to resume an order that is carried out statement by statement.
         answers: number of the last service answer that is recorded, so that no answer is
@@ -119,7 +117,6 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
     expired: int = 0
     deleted_files: int = 0
     deleted_bytes: int = 0
-    scan_seconds: tuple[float | None, float | None] = (None, None)
     seconds: float = 0.0
     position: Position | None = None
     answers: int = 0

@@ -21,7 +21,7 @@ from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_spark.maintain.engines import Mark, Rewritten, StepDone
 from compactor_spark.maintain.job import Maintenance
-from compactor_spark.maintain.rows import Compared, RowSums
+from compactor_spark.maintain.rows import RowSums
 from compactor_tables.handlers import (
     begin_table,
     end_table,
@@ -179,10 +179,9 @@ class TextTable:
             sum(one["size"] for one in came),
         )
 
-    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
+    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> tuple[RowSums, RowSums]:
         before, after = rewritten.before, rewritten.after
-        found = self.rows_at(partition, before), self.rows_at(partition, after)
-        return Compared(*found, (1.0, 1.0))
+        return self.rows_at(partition, before), self.rows_at(partition, after)
 
     def rows_at(self, partition: PartitionOrder, version: str) -> RowSums:
         rows = sorted(row for path in self._of(partition, version) for row in self._lines(path))

@@ -43,7 +43,7 @@ def test_an_order_is_read_back_as_it_was_written(store: MemoryStore) -> None:
 
 
 def test_a_receipt_is_read_back_as_it_was_written(store: MemoryStore) -> None:
-    receipt = MaintenanceReceipt(table=TABLE, run_id="r1", engine="spark", scan_seconds=(2.5, None))
+    receipt = MaintenanceReceipt(table=TABLE, run_id="r1", engine="spark")
     receipt.partitions.append(RewrittenPartition(name="", status="done", rows=7))
     write_receipt(receipt, STATE, store)
     assert read_receipt(STATE, "r1", TABLE, store) == receipt

@@ -22,7 +22,7 @@ from compactor_spark.maintain.delta_log import DeltaEntries, Entry
 from compactor_spark.maintain.delta_number import rewrite_as_number
 from compactor_spark.maintain.engines import PREFIX, Mark, Rewritten, StepDone
 from compactor_spark.maintain.java import activate
-from compactor_spark.maintain.rows import Compared, RowSums, compared, require_sums, sums_of
+from compactor_spark.maintain.rows import RowSums, require_sums, sums_of
 from compactor_spark.maintain.where import delta_predicate
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.delta import is_conflict
@@ -211,12 +211,10 @@ class DeltaTable:
         assert order.num_files is not None  # noqa: S101 - unfit where it is
         rewrite_as_number(self.session, (log, snapshot), self._values(partition), order.num_files)
 
-    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
+    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> tuple[RowSums, RowSums]:
         """See the protocol; compares the whole partition before and after the rewrite."""
         before, after = rewritten.before, rewritten.after
-        return compared(
-            lambda: self.rows_at(partition, before), lambda: self.rows_at(partition, after)
-        )
+        return self.rows_at(partition, before), self.rows_at(partition, after)
 
     def rows_at(self, partition: PartitionOrder, version: str) -> RowSums:
         """See the protocol."""

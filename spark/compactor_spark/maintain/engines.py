@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from compactor_spark.maintain.rows import Compared, RowSums
+from compactor_spark.maintain.rows import RowSums
 from compactor_tables.orders import Order, PartitionOrder
 
 PREFIX = "s3-compactor"
@@ -107,8 +107,8 @@ class Tables(Protocol):
         """
         ...
 
-    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
-        """Compare the rows that a rewrite replaced with those that it added."""
+    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> tuple[RowSums, RowSums]:
+        """Return the sums of the rows that a rewrite replaced, and of those that it added."""
         ...
 
     def rows_at(self, partition: PartitionOrder, version: str) -> RowSums:

@@ -31,7 +31,7 @@ from compactor_spark.maintain.iceberg_snapshots import (
     touched,
 )
 from compactor_spark.maintain.java import activate, static_get, walked
-from compactor_spark.maintain.rows import Compared, RowSums, compared, require_sums, sums_of
+from compactor_spark.maintain.rows import RowSums, require_sums, sums_of
 from compactor_spark.maintain.where import iceberg_filter, unfit_for_older
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import cause_of
@@ -244,7 +244,7 @@ class IcebergTable:
     def _signed(self, action: Any, order: Order, what: str) -> Any:
         return action.snapshotProperty(RUN, order.run_id).snapshotProperty(WHAT, what)
 
-    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
+    def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> tuple[RowSums, RowSums]:
         """See the protocol; reads rows with deletes applied, in the table's current columns."""
         table = self._table()
         before, after = int(rewritten.before), int(rewritten.after)
@@ -257,7 +257,7 @@ class IcebergTable:
             raise IntegrityError(
                 f"{self.name}: the rewrite {after} has files outside of {partition.name!r}"
             )
-        return compared(lambda: self._sums(table, old), lambda: self._sums(table, new))
+        return self._sums(table, old), self._sums(table, new)
 
     def rows_at(self, partition: PartitionOrder, version: str) -> RowSums:
         """See the protocol."""

@@ -183,17 +183,11 @@ class Maintenance:
     def _compare(
         self, partition: PartitionOrder, found: Rewritten, record: RewrittenPartition
     ) -> None:
-        before, after, seconds = self.table.rows_of(partition, found)
+        before, after = self.table.rows_of(partition, found)
         record.rows = before.rows
         if before != after:
             record.why = _difference(before.rows, after.rows)
             self._take_back(found.before, found.after, record)
-            return
-        earlier = self.receipt.scan_seconds
-        self.receipt.scan_seconds = (
-            (earlier[0] or 0.0) + seconds[0],
-            (earlier[1] or 0.0) + seconds[1],
-        )
 
     def _take_back(self, before: str, after: str, record: RewrittenPartition) -> None:
         """Roll a rewrite back.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 from pyspark.errors import PySparkException
@@ -26,28 +24,6 @@ class RowSums(NamedTuple):
     rows: int
     first: int
     second: int
-
-
-class Compared(NamedTuple):
-    """The sums before and after a rewrite, which should be equal.
-
-    Attributes:
-        before, after: sums of the rows.
-        seconds: durations of reading the rows before and after.
-    """
-
-    before: RowSums
-    after: RowSums
-    seconds: tuple[float, float]
-
-
-def compared(before: Callable[[], RowSums], after: Callable[[], RowSums]) -> Compared:
-    """Read both sequentially, and return their sums and durations."""
-    began = time.monotonic()
-    one = before()
-    between = time.monotonic()
-    other = after()
-    return Compared(one, other, (between - began, time.monotonic() - between))
 
 
 def sums_of(frame: DataFrame) -> RowSums:
