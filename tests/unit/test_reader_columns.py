@@ -16,7 +16,14 @@ import pytest
 from compactor.errors import InvalidInput
 from compactor.formats import Detected
 from compactor.model import Format, SourceObject
-from compactor.readers.formats import LOGS, Reading, log_of, require_exact
+from compactor.readers.formats import (
+    LOGS,
+    Reading,
+    is_read_by,
+    log_of,
+    require_exact,
+    table_descriptor,
+)
 from compactor.readers.inferred_columns import found_in
 from compactor.readers.states import Held
 from compactor.readers.table_creation import table_input
@@ -101,6 +108,17 @@ def test_a_header_names_columns_and_is_skipped(
     assert (reading.table == {"skip.header.line.count": "1"}) is skips
 
 
+def test_a_table_for_quotes_reads_objects_without_any_too() -> None:
+    header = b"id,name\n"
+    quoted, plain = (
+        found_in(Detected(Format.CSV, header), [header + row], settings())
+        for row in (b'1,"a, b"\n', b"1,a\n")
+    )
+    table = table_descriptor(quoted[1], quoted[0], "s3://lake/none/")
+    assert is_read_by(table, *plain)
+    assert not is_read_by(table_descriptor(plain[1], plain[0], "s3://lake/none/"), *quoted)
+
+
 def test_quotes_take_another_serde_which_cannot_be_listed() -> None:
     _, reading = found(Format.CSV, "a,b", '"1,2",3')
     assert "OpenCSV" in reading.serde
@@ -131,7 +149,7 @@ def test_logs_with_a_header_skip_it(
 
 @pytest.mark.parametrize(("line", "log"), [(ALB, LOGS[0]), (S3, LOGS[1])])
 def test_known_logs_have_their_documented_columns(line: str, log: Any) -> None:
-    assert log_of(line) is log
+    assert log_of([line]) is log
     columns, reading = found(Format.TEXT, line)
     match = re.fullmatch(reading.parameters["input.regex"], line)
     assert match is not None
@@ -139,6 +157,41 @@ def test_known_logs_have_their_documented_columns(line: str, log: Any) -> None:
     assert row["user_agent"] in ("curl/7.46.0", "S3Console/0.4")
     assert row.get("classification_reason", "-") == "-"
     assert row.get("time") in ("2026-01-02T03:04:05.123456Z", "06/Feb/2026:00:00:38 +0000")
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new", "columns"),
+    [
+        (S3, '"S3Console/0.4"', '"Mozilla "x" y"', {"user_agent": 'Mozilla "x" y'}),
+        (S3, "/bucket?versioning", '/a"b" c', {"request": 'GET /a"b" c HTTP/1.1'}),
+        (ALB, '"curl/7.46.0"', '"curl "7" (x) "', {"user_agent": 'curl "7" (x) '}),
+        (S3, " 79a59df900", " arn:aws:sts::1:assumed-role/My Role/a b 79a59df900", {}),
+    ],
+)
+def test_what_a_client_sent_may_have_quotes_and_blanks(
+    line: str, old: str, new: str, columns: dict[str, str]
+) -> None:
+    odd = line.replace(old, new, 1)
+    assert odd != line
+    names, reading = found(Format.TEXT, odd)
+    match = re.fullmatch(reading.parameters["input.regex"], odd)
+    assert match is not None
+    usual = re.fullmatch(reading.parameters["input.regex"], line)
+    assert usual is not None
+    row, before = (dict(zip(names, one.groups(), strict=True)) for one in (match, usual))
+    requester = {"requester": row["requester"]} if "arn:" in new else {}
+    assert row == {**before, **columns, **requester}
+
+
+def test_fields_that_older_logs_lack_are_null_and_lines_of_another_form_have_one_column() -> None:
+    old = ALB.partition(' "www')[0]
+    assert old != ALB
+    names, reading = found(Format.TEXT, old)
+    match = re.fullmatch(reading.parameters["input.regex"], old)
+    assert match is not None
+    row = dict(zip(names, match.groups(), strict=True))
+    assert (row["type"], row["domain_name"], row["classification"]) == ("https", None, None)
+    assert list(found(Format.TEXT, f"{ALB}\n{ALB[:60]}\n")[0]) == ["line"]
 
 
 def test_other_text_is_one_column() -> None:

@@ -381,6 +381,43 @@ def test_a_table_that_passes_over_partitions_is_refused() -> None:
 WILDCARD = {"s3_source_uri": "s3://source/logs/*/", "date_format": None, "start": None}
 
 
+_VPC = (
+    "version account-id interface-id srcaddr dstaddr srcport dstport protocol packets bytes start"
+    " end action log-status"
+)
+_VPC_ROW = "2 123456789012 eni-1 10.0.0.1 10.0.0.2 1 2 6 3 4 1700000000 1700000060 ACCEPT OK"
+_SWAPPED = _VPC.replace("srcaddr dstaddr", "dstaddr srcaddr")
+_TEXT = "2026-01-03T00:00:00Z started\n2026-01-03T00:00:01Z ended\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_shown"),
+    [
+        (f"{_VPC}\n{_VPC_ROW}\n", f"{_VPC} vpc-id\n{_VPC_ROW} vpc-1\n", True),
+        (f"{_VPC}\n{_VPC_ROW}\n", f"{_SWAPPED}\n{_VPC_ROW}\n", False),
+        ("id,name,amount\n1,ann,2\n", "id,name,amount,at\n1,ann,2,3\n", True),
+        ("id,name,amount\n1,ann,2\n", "id,amount,name\n1,2,ann\n", False),
+        ("id,name\n1,ann\n", 'id,name\n1,"ann, b"\n', False),
+        ("id;name\n1;ann\n", "id,name\n1,ann\n", False),
+        ('{"id":1}\n', _TEXT, False),
+        (_TEXT, '{"id":1}\n', False),
+        ('{"id":1}\n', '{"name":"ann"}\n', True),
+    ],
+)
+def test_a_partition_is_not_shown_where_its_values_would_stand_in_other_columns(
+    first: str, second: str, is_shown: bool
+) -> None:
+    lake = Lake(csv_header="present")
+    name = "a.csv" if first.startswith("id") else "a"
+    for day, body in (("02", first), ("03", second)):
+        lake.store.seed("source", f"logs/2026/01/{day}/{name}", body.encode())
+    work = Refreshing(lake.world.settings, lake.store, lake.clock, lake.catalog)
+    one, two = refresh(["2026/01/02/", "2026/01/03/"], work)
+    assert (one.switched, one.fault) == (True, "")
+    assert two.switched is is_shown
+    assert (f"reader_table: logs/2026/01/03/{name}" in two.fault) is not is_shown
+
+
 @pytest.mark.parametrize("first", ["a", "y"])
 def test_every_value_of_a_wildcard_is_shown_also_one_with_an_equals_sign(first: str) -> None:
     lake = Lake(**WILDCARD, reader_mode="exact")

@@ -31,6 +31,8 @@ _SIMPLE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 _QUOTED = "org.apache.hadoop.hive.serde2.OpenCSVSerde"
 _REGEX = "org.apache.hadoop.hive.serde2.RegexSerDe"
 _PARQUET = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+_PATTERN, _ANY_LINE = "input.regex", "(.*)"
+_DELIMITERS = {_SIMPLE: "field.delim", _QUOTED: "separatorChar"}
 _HEADER_LINES = "skip.header.line.count"
 _CLOUDFRONT_HEADER = 2
 #: The only column of lines in an unknown format.
@@ -72,10 +74,16 @@ class LogLines:
         fields: space-separated names. A leading ``"`` marks fields that the log quotes, a leading
             ``[`` those in brackets.
         begins: regular expression that recognises the first line of an object.
+        every: number of fields that each line has; older logs lack some of the others.
+        groups: of fields that have another form, by name.
+        appended: what newer logs may have after these fields.
     """
 
     fields: str
     begins: str
+    every: int
+    groups: Mapping[str, str]
+    appended: str = "(?: .*)?"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,15 +93,20 @@ class LogLines:
     @property
     def pattern(self) -> str:
         """A pattern with a group for each column; fields appended by newer logs are skipped."""
-        return " ".join(map(_group, self.fields.split())) + "(?: .*)?"
+        columns = zip(self.names, self.fields.split(), strict=True)
+        groups = [self.groups.get(name) or _group(column) for name, column in columns]
+        later = "".join(f"(?: {group})?" for group in groups[self.every :])
+        return " ".join(groups[: self.every]) + later + self.appended
 
 
 def _group(column: str) -> str:
     if column.startswith('"'):
         return '(?:"([^"]*)"|-)'
-    return r"\[([^\]]*)\]" if column.startswith("[") else "([^ ]*)"
+    return r"\[([^\]]*)\]" if column.startswith("[") else '([^ "]*)'
 
 
+# What a client sent: quotes stand in it as they are.
+_SENT = '(?:"(.*?)"|-)'
 _ALB = LogLines(
     "type time elb client target request_processing_time target_processing_time"
     " response_processing_time elb_status_code target_status_code received_bytes sent_bytes"
@@ -101,20 +114,32 @@ _ALB = LogLines(
     ' "chosen_cert_arn matched_rule_priority request_creation_time "actions_executed "redirect_url'
     ' "error_reason "target_list "target_status_list "classification "classification_reason',
     r"(?:https?|h2|grpcs?|wss?) \d{4}-\d\d-\d\dT\S+Z \S+/",
+    every=18,
+    groups={"request": _SENT, "user_agent": _SENT},
 )
 _S3_ACCESS = LogLines(
     "bucket_owner bucket [time remote_ip requester request_id operation key"
     ' "request http_status error_code bytes_sent object_size total_time turn_around_time "referrer'
     ' "user_agent version_id',
     r"[0-9a-f]{64} \S+ \[\d\d/[A-Z][a-z]{2}/\d{4}:",
+    every=17,
+    # A role's session may have blanks in its name.
+    groups={
+        "requester": '([^"]*?)',
+        "request_id": "([0-9A-Z]{16}|-)",
+        **dict.fromkeys(("request", "referrer", "user_agent"), _SENT),
+    },
+    appended='(?: [^"]*)?',
 )
 #: The known log formats.
 LOGS = (_ALB, _S3_ACCESS)
 
 
-def log_of(line: str) -> LogLines | None:
-    """Return the documented form that a line has; None for any other line."""
-    return next((one for one in LOGS if re.match(one.begins, line)), None)
+def log_of(lines: Sequence[str]) -> LogLines | None:
+    """Return the documented form that all lines have; None for any other lines."""
+    first = lines[0] if lines else ""
+    log = next((one for one in LOGS if re.match(one.begins, first)), None)
+    return log if log and all(re.fullmatch(log.pattern, line) for line in lines) else None
 
 
 def reading_of(
@@ -124,7 +149,7 @@ def reading_of(
     delimiter: str = ",",
     header_lines: int = 0,
     quoted: bool = False,
-    line: str = "",
+    log: LogLines | None = None,
 ) -> Reading:
     """Return how objects of a format are read.
 
@@ -134,7 +159,7 @@ def reading_of(
         delimiter: of CSV.
         header_lines: number of header lines at the start of each object.
         quoted: the objects contain quotes.
-        line: the first line, which identifies logs.
+        log: the form of the lines of text.
 
     Raises:
         InvalidInput: no engine reads the outputs as rows.
@@ -148,8 +173,7 @@ def reading_of(
         count = _CLOUDFRONT_HEADER if tabs else 1
         return _simple("\t" if tabs else " ", count)
     if format is Format.TEXT:
-        log = log_of(line)
-        return Reading(_REGEX, {"input.regex": log.pattern if log else "(.*)"})
+        return Reading(_REGEX, {_PATTERN: log.pattern if log else _ANY_LINE})
     if quoted:
         parameters = {"separatorChar": delimiter, "quoteChar": '"', "escapeChar": "\\"}
         # trino#21072: this SerDe returns wrong rows for objects named in a list.
@@ -186,6 +210,31 @@ def _simple(delimiter: str, header_lines: int) -> Reading:
 
 def _skips(header_lines: int) -> Mapping[str, str]:
     return {_HEADER_LINES: str(header_lines)} if header_lines else {}
+
+
+def is_read_by(
+    table: Mapping[str, Any], columns: Sequence[Mapping[str, str]], reading: Reading
+) -> bool:
+    """Return whether a table reads the values of an object as those of its own columns.
+
+    Args:
+        table: descriptor of the table.
+        columns: of the object, in its order; it may have fewer or more at the end.
+        reading: how the object would be read.
+    """
+    library = table["SerdeInfo"]["SerializationLibrary"]
+    parameters = table["SerdeInfo"].get("Parameters") or {}
+    if library != reading.serde and (library, reading.serde) != (_QUOTED, _SIMPLE):
+        return False
+    if library == _REGEX:
+        return parameters.get(_PATTERN) in (reading.parameters[_PATTERN], _ANY_LINE)
+    if library not in _DELIMITERS:
+        return True
+    delimiter = reading.parameters[_DELIMITERS[reading.serde]]
+    named = zip(columns, table["Columns"], strict=False)
+    return parameters.get(_DELIMITERS[library]) == delimiter and all(
+        column["name"] == of_table["Name"] for column, of_table in named
+    )
 
 
 def require_exact(reading: Reading, format: Format, settings: Settings) -> None:

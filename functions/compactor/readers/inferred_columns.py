@@ -129,13 +129,13 @@ def found_in(
     if format in (Format.CSV, Format.TSV):
         return _delimited(lines, found, settings)
     line = lines[0] if lines else ""
-    reading = reading_of(format, settings, line=line)
+    log = log_of(lines)
+    reading = reading_of(format, settings, log=log)
     if format is Format.VPC_FLOW:
         return _strings(one.replace("-", "_") for one in line.split()), reading
     if format is Format.CLOUDFRONT:
         return _strings(_cloudfront_names(lines)), reading
     if format is Format.TEXT:
-        log = log_of(line)
         return _strings(log.names if log else (LINE,)), reading
     if "CloudTrail" in reading.input_format:
         records = _documents(samples)

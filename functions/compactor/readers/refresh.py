@@ -28,7 +28,7 @@ from compactor.readers.reader_catalog import CatalogChange, CatalogEntry, Reader
 from compactor.readers.shown_location import SHOWN, SWITCH, Shows, location_of, names_in, shows_of
 from compactor.readers.states import Decision, Held, Shown, decide
 from compactor.readers.switch_records import SwitchRecord, claim_marker, leave_switch
-from compactor.readers.table_creation import require_table
+from compactor.readers.table_creation import require_alike, require_table
 from compactor.settings.settings import CleanUpMode, Settings
 
 #: Maximum time from the look at a partition to its switch, seconds.
@@ -197,6 +197,7 @@ def _order(one: _Work, decision: Decision, work: Refreshing) -> None:
     """Store the list, if any, and set the change to make in the catalog."""
     settings, partition = work.settings, one.partition
     table = require_table(settings, partition, one.held, work.catalog, work.store)
+    require_alike(table, settings, one.held, work.store)
     values = PartitionColumns(settings).values(partition.path, keys_of(table))
     if values != one.values:
         # The table names this level's column differently, so another partition, or none, was

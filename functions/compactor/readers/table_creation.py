@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +13,13 @@ from compactor.formats.csv_evidence import Decision
 from compactor.model import Format, Partition, SourceObject
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
-from compactor.readers.formats import Reading, reading_of, require_exact, table_descriptor
+from compactor.readers.formats import (
+    Reading,
+    is_read_by,
+    reading_of,
+    require_exact,
+    table_descriptor,
+)
 from compactor.readers.inferred_columns import Column, found_in
 from compactor.readers.partition_columns import PartitionColumns
 from compactor.readers.reader_catalog import ReaderCatalog
@@ -24,6 +30,8 @@ from compactor.settings.settings import Settings
 MADE_BY = "compactor.made_by"
 _PROJECTION = "projection.enabled"
 _MOST_SAMPLED = 64
+# Of each partition that is switched.
+_MOST_COMPARED = 16
 _SAMPLE_BYTES = 128 << 10
 # Limits how much of an object is decompressed, whatever its compression ratio.
 _PLAIN_BYTES = 1 << 20
@@ -104,8 +112,8 @@ def table_input(
 def _columns(
     settings: Settings, held: Held, store: ObjectStore
 ) -> tuple[Sequence[Column], Reading]:
-    samples = _samples((*held.outputs, *held.loose), store)
-    found = _detected(samples, settings, store)
+    samples = _samples((*held.outputs, *held.loose), store, _MOST_SAMPLED)
+    found = _first_detected(samples, settings, store)
     format = found.format
     plain = [body for _, body in samples]
     columns: Sequence[Column]
@@ -116,7 +124,7 @@ def _columns(
         )
         from compactor.readers import parquet_columns  # noqa: PLC0415 - only Parquet needs Arrow
 
-        columns = parquet_columns.columns_of(_spread(objects), store)
+        columns = parquet_columns.columns_of(_spread(objects, _MOST_SAMPLED), store)
         reading = reading_of(format, settings)
     else:
         columns, reading = found_in(found, plain, settings)
@@ -124,7 +132,33 @@ def _columns(
     return columns, reading
 
 
-def _detected(
+def require_alike(
+    table: Mapping[str, Any], settings: Settings, held: Held, store: ObjectStore
+) -> None:
+    """Check that a table which was made here reads the objects of a partition as what they are.
+
+    Its columns and SerDe are those of the partition that it was made from. Each output has one
+    header; of the sources some are compared.
+
+    Raises:
+        InvalidInput: an object has columns at other places, or another form.
+    """
+    is_ours = (table.get("Parameters") or {}).get(MADE_BY) is not None
+    if not is_ours or settings.columnar or settings.format == Format.PARQUET:
+        return
+    outputs = _samples(held.outputs, store, _MOST_COMPARED)
+    for one, body in (*outputs, *_samples(held.loose, store, _MOST_COMPARED)):
+        for found in _detected([(one, body)], settings, store):
+            columns, reading = found_in(found, [body], settings)
+            if not is_read_by(table["StorageDescriptor"], columns, reading):
+                raise InvalidInput(
+                    f"reader_table: {one.key}",
+                    ", ".join(column["name"] for column in columns),
+                    "the columns of the table, in its order and form; another one can have them",
+                )
+
+
+def _first_detected(
     samples: Sequence[tuple[SourceObject, bytes]], settings: Settings, store: ObjectStore
 ) -> Detected:
     """Return the format of the first object that is detected with certainty.
@@ -132,9 +166,19 @@ def _detected(
     Raises:
         InvalidInput: no format was detected with certainty.
     """
+    for found in _detected(samples, settings, store):
+        return found
+    raise InvalidInput("reader_table", settings.reader_table, "objects of a format that is known")
+
+
+def _detected(
+    samples: Sequence[tuple[SourceObject, bytes]], settings: Settings, store: ObjectStore
+) -> Iterator[Detected]:
+    """Yield the formats of the objects that are detected with certainty."""
     forced = None if settings.format == "auto" else Format(settings.format)
     if settings.columnar or (forced is not None and not spec_of(forced).declared):
-        return Detected(forced if forced and not settings.columnar else Format.PARQUET)
+        yield Detected(forced if forced and not settings.columnar else Format.PARQUET)
+        return
     reading = settings.characters
     dialects = Dialects(settings, store, samples=False)
 
@@ -155,8 +199,7 @@ def _detected(
         except UnreadableSource:
             continue
         if found is not None:
-            return found
-    raise InvalidInput("reader_table", settings.reader_table, "objects of a format that is known")
+            yield found
 
 
 def _source_key(key: str, settings: Settings) -> str:
@@ -168,16 +211,16 @@ def _source_key(key: str, settings: Settings) -> str:
 
 
 def _samples(
-    objects: Sequence[SourceObject], store: ObjectStore
+    objects: Sequence[SourceObject], store: ObjectStore, most: int
 ) -> list[tuple[SourceObject, bytes]]:
-    found = [(one, _beginning(one, store)) for one in _spread(objects)]
+    found = [(one, _beginning(one, store)) for one in _spread(objects, most)]
     return [(one, body) for one, body in found if body]
 
 
-def _spread(objects: Sequence[SourceObject]) -> Sequence[SourceObject]:
+def _spread(objects: Sequence[SourceObject], most: int) -> Sequence[SourceObject]:
     """Return the objects to sample, spread over the partition."""
-    step = max(1, len(objects) // _MOST_SAMPLED)
-    return objects[::step][:_MOST_SAMPLED]
+    step = max(1, len(objects) // most)
+    return objects[::step][:most]
 
 
 def _beginning(one: SourceObject, store: ObjectStore) -> bytes:
