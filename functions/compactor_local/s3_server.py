@@ -19,8 +19,8 @@ from typing import IO, Any
 
 from moto import backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from moto.s3.exceptions import BucketAlreadyExists, InvalidBucketName
-from moto.s3.models import s3_backends
+from moto.s3.exceptions import BucketAlreadyExists, InvalidBucketName, NoSuchUpload
+from moto.s3.models import S3Backend, s3_backends
 from werkzeug.serving import make_server
 
 from compactor_cli.machine.processes import answer_stream, receive, send
@@ -31,10 +31,20 @@ from compactor_local.definition import ACCOUNT, REGION
 LAKE = "--lake"
 
 
-def speed_up_requests() -> None:
-    """Read moto's directory of services once; moto 5.2.5 reads it for each request."""
+def patch_s3() -> None:
+    """Answer as S3 does when an aborted upload is completed, and read moto's services once.
+
+    moto 5.2.5 answers 500 instead of NoSuchUpload, and reads its directory for each request.
+    """
     services = tuple(backends.list_of_moto_modules())
     replace(backends, "list_of_moto_modules", lambda: services)
+
+    def complete(backend: Any, bucket: str, upload_id: str, body: Any) -> Any:
+        if upload_id not in backend.get_bucket(bucket).multiparts:
+            raise NoSuchUpload(upload_id)
+        return complete_existing(backend, bucket, upload_id, body)
+
+    complete_existing = replace(S3Backend, "complete_multipart_upload", complete)
 
 
 def speed_up_lake() -> None:
@@ -114,7 +124,7 @@ def take_order(order: Any, source: IO[bytes]) -> dict[str, Any]:
 def main() -> None:
     """Serve until the parent process is gone."""
     answers = answer_stream()
-    speed_up_requests()
+    patch_s3()
     if LAKE in sys.argv[2:]:
         speed_up_lake()
     send(answers, {"port": serve(moto_application(), int(sys.argv[1]))})

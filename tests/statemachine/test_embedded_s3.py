@@ -7,6 +7,7 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 
 from compactor_local import EngineError
 from compactor_local.embedded import EmbeddedS3, SeedObject
@@ -37,3 +38,16 @@ def test_seeded_objects_look_as_old_as_they_were_said_to_be(client: Any, bucket:
 def test_a_name_that_is_no_bucket_name_is_refused(s3: EmbeddedS3) -> None:
     with pytest.raises(EngineError, match="'x' is not a valid bucket name"):
         s3.create_bucket("x")
+
+
+def test_an_aborted_upload_cannot_be_completed(s3: EmbeddedS3) -> None:
+    s3.create_bucket("aborted")
+    client = s3.client("s3")
+    upload = {"Bucket": "aborted", "Key": "a"}
+    upload["UploadId"] = client.create_multipart_upload(**upload)["UploadId"]
+    etag = client.upload_part(**upload, PartNumber=1, Body=b"a")["ETag"]
+    client.abort_multipart_upload(**upload)
+    with pytest.raises(ClientError, match="NoSuchUpload"):
+        client.complete_multipart_upload(
+            **upload, MultipartUpload={"Parts": [{"ETag": etag, "PartNumber": 1}]}
+        )
