@@ -30,8 +30,8 @@ from compactor.settings.settings import Settings
 MADE_BY = "compactor.made_by"
 _PROJECTION = "projection.enabled"
 _MOST_SAMPLED = 64
-# Of each partition that is switched.
-_MOST_COMPARED = 16
+# Of each partition that is switched. Each output has one header; sources may differ.
+_OUTPUTS_COMPARED, _SOURCES_COMPARED = 16, 4
 _SAMPLE_BYTES = 128 << 10
 # Limits how much of an object is decompressed, whatever its compression ratio.
 _PLAIN_BYTES = 1 << 20
@@ -137,8 +137,7 @@ def require_alike(
 ) -> None:
     """Check that a table which was made here reads the objects of a partition as what they are.
 
-    Its columns and SerDe are those of the partition that it was made from. Each output has one
-    header; of the sources some are compared.
+    Its columns and SerDe are those of the partition that it was made from.
 
     Raises:
         InvalidInput: an object has columns at other places, or another form.
@@ -146,8 +145,8 @@ def require_alike(
     is_ours = (table.get("Parameters") or {}).get(MADE_BY) is not None
     if not is_ours or settings.columnar or settings.format == Format.PARQUET:
         return
-    outputs = _samples(held.outputs, store, _MOST_COMPARED)
-    for one, body in (*outputs, *_samples(held.loose, store, _MOST_COMPARED)):
+    outputs = _samples(held.outputs, store, _OUTPUTS_COMPARED)
+    for one, body in (*outputs, *_samples(held.loose, store, _SOURCES_COMPARED)):
         for found in _detected([(one, body)], settings, store):
             columns, reading = found_in(found, [body], settings)
             if not is_read_by(table["StorageDescriptor"], columns, reading):
