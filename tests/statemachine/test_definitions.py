@@ -44,7 +44,8 @@ def test_every_substitution_is_known_and_no_other(definition: Definition) -> Non
     assert known == {*re.findall(r"\$\{(\w+)\}", definition.text)}
 
 
-def test_every_substitution_is_filled_in_before_a_local_run(definition: Definition) -> None:
+def test_every_substitution_is_filled_in_before_a_local_run() -> None:
+    definition = COMPACTION
     text = load_definition(definition.path)
 
     assert "${" not in text

@@ -402,6 +402,7 @@ _TEXT = "2026-01-03T00:00:00Z started\n2026-01-03T00:00:01Z ended\n"
         ('{"id":1}\n', _TEXT, False),
         (_TEXT, '{"id":1}\n', False),
         ('{"id":1}\n', '{"name":"ann"}\n', True),
+        ('{"id":1}\n', "{}\n", True),
     ],
 )
 def test_a_partition_is_not_shown_where_its_values_would_stand_in_other_columns(

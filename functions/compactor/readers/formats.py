@@ -166,7 +166,7 @@ def reading_of(
     """
     if format is Format.PARQUET or settings.columnar:
         return Reading(_PARQUET, {"serialization.format": "1"}, _PARQUET_INPUT, _PARQUET_OUTPUT)
-    if format in _JSON:
+    if format in JSON_FORMATS:
         return _json(format, settings)
     if format in (Format.VPC_FLOW, Format.CLOUDFRONT):
         tabs = format is Format.CLOUDFRONT
@@ -181,7 +181,8 @@ def reading_of(
     return _simple(delimiter, header_lines)
 
 
-_JSON = (
+#: Whose columns have the names of members.
+JSON_FORMATS = (
     Format.JSON_LINES,
     Format.UNDELIMITED_JSON,
     Format.JSON_ARRAY,

@@ -14,6 +14,7 @@ from compactor.model import Format, Partition, SourceObject
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.readers.formats import (
+    JSON_FORMATS,
     Reading,
     is_read_by,
     reading_of,
@@ -148,7 +149,12 @@ def require_alike(
     outputs = _samples(held.outputs, store, _OUTPUTS_COMPARED)
     for one, body in (*outputs, *_samples(held.loose, store, _SOURCES_COMPARED)):
         for found in _detected([(one, body)], settings, store):
-            columns, reading = found_in(found, [body], settings)
+            columns: Sequence[Column] = ()
+            if found.format in JSON_FORMATS:
+                # By name, so that it does not matter which members a record has.
+                reading = reading_of(found.format, settings)
+            else:
+                columns, reading = found_in(found, [body], settings)
             if not is_read_by(table["StorageDescriptor"], columns, reading):
                 raise InvalidInput(
                     f"reader_table: {one.key}",
