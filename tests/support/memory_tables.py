@@ -242,7 +242,7 @@ class IcebergTable(MemoryTable):
         self._log()
         made = next(self._ids)
         self.sequence += 1
-        snapshot = Snapshot(base, self.sequence, not before.names & files.names)
+        snapshot = Snapshot(base, self.sequence, not before.names)
         change = _Change(
             operation,
             self._counted(before.names - files.names, before),

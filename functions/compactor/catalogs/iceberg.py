@@ -401,8 +401,11 @@ def _snapshots(metadata: TableMetadata) -> dict[int, Snapshot]:
 
 def _adds_all(snapshot: TableSnapshot) -> bool:
     summary = snapshot.summary
-    total = summary["total-data-files"] if summary is not None else None
-    return summary is not None and total is not None and total == summary["added-data-files"]
+    if summary is None or summary["total-data-files"] is None:
+        return False
+    # A rewrite of the whole table adds all files, too, and deletes those that were there.
+    is_first = summary["deleted-data-files"] in (None, "0")
+    return is_first and summary["total-data-files"] == summary["added-data-files"]
 
 
 def _earlier(table: Table, sequence: int) -> Iterator[Mapping[int, Snapshot]]:
