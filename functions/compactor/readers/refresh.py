@@ -197,13 +197,13 @@ def _order(one: _Work, decision: Decision, work: Refreshing) -> None:
     """Store the list, if any, and set the change to make in the catalog."""
     settings, partition = work.settings, one.partition
     table = require_table(settings, partition, one.held, work.catalog, work.store)
-    require_alike(table, settings, one.held, work.store)
     values = PartitionColumns(settings).values(partition.path, keys_of(table))
     if values != one.values:
         # The table names this level's column differently, so another partition, or none, was
         # queried before.
         one.values, one.entry = values, work.catalog.entries([values]).get(values)
         return _prepare(one, work)
+    require_alike(table, settings, one.held, work.store)
     one.switch = uuid.uuid4().hex
     if decision.shown is Shown.LISTED:
         bucket, prefix = manifest_prefix(settings, partition, one.switch)
