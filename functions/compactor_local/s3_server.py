@@ -32,19 +32,25 @@ LAKE = "--lake"
 
 
 def patch_s3() -> None:
-    """Answer as S3 does when an aborted upload is completed, and read moto's services once.
+    """Answer as S3 does for an aborted upload, and read moto's services once.
 
     moto 5.2.5 answers 500 instead of NoSuchUpload, and reads its directory for each request.
     """
     services = tuple(backends.list_of_moto_modules())
     replace(backends, "list_of_moto_modules", lambda: services)
+    for name in ("upload_part", "upload_part_copy", "complete_multipart_upload"):
+        _require_upload(name)
 
-    def complete(backend: Any, bucket: str, upload_id: str, body: Any) -> Any:
+
+def _require_upload(name: str) -> None:
+    """Make an operation raise NoSuchUpload unless the upload that it names exists."""
+
+    def checked(backend: Any, bucket: str, upload_id: str, *values: Any, **named: Any) -> Any:
         if upload_id not in backend.get_bucket(bucket).multiparts:
             raise NoSuchUpload(upload_id)
-        return complete_existing(backend, bucket, upload_id, body)
+        return existing(backend, bucket, upload_id, *values, **named)
 
-    complete_existing = replace(S3Backend, "complete_multipart_upload", complete)
+    existing = replace(S3Backend, name, checked)
 
 
 def speed_up_lake() -> None:

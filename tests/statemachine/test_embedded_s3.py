@@ -40,7 +40,7 @@ def test_a_name_that_is_no_bucket_name_is_refused(s3: EmbeddedS3) -> None:
         s3.create_bucket("x")
 
 
-def test_an_aborted_upload_cannot_be_completed(s3: EmbeddedS3) -> None:
+def test_an_aborted_upload_takes_no_parts_and_cannot_be_completed(s3: EmbeddedS3) -> None:
     s3.create_bucket("aborted")
     client = s3.client("s3")
     upload = {"Bucket": "aborted", "Key": "a"}
@@ -51,3 +51,9 @@ def test_an_aborted_upload_cannot_be_completed(s3: EmbeddedS3) -> None:
         client.complete_multipart_upload(
             **upload, MultipartUpload={"Parts": [{"ETag": etag, "PartNumber": 1}]}
         )
+    with pytest.raises(ClientError, match="NoSuchUpload"):
+        client.upload_part(**upload, PartNumber=2, Body=b"a")
+    client.put_object(Bucket="aborted", Key="b", Body=b"b")
+    part = {"PartNumber": 2, "CopySource": {"Bucket": "aborted", "Key": "b"}}
+    with pytest.raises(ClientError, match="NoSuchUpload"):
+        client.upload_part_copy(**upload, **part)
