@@ -74,7 +74,6 @@ ONLY_COMPACTION = tuple(
         "rows",
         "runs",
         "scanning",
-        "second_reading",
         "sinks",
         "verification",
         "orchestration",

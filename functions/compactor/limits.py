@@ -41,9 +41,6 @@ class WorkerLimits:
             connection and, above 256 KiB, a thread, of which a Lambda function has 1,024. They use
             at most half of the files that the process may have open.
         read_ahead_bytes: the most bytes of sources being fetched or waiting.
-        sampled_bytes: larger sources are not kept for the second reading: a sample is six sources,
-            as stored and as plain bytes.
-        stretch_sources: sources per batch of the second reading, if all are read again.
         work_seconds: how long an invocation starts new work; the rest is left to the next one. The
             remaining time in Lambda (900 s in all) is for what has begun: a slow last group, a
             large copy, retries.
@@ -68,8 +65,6 @@ class WorkerLimits:
     lambda_max_objects: int = 1_000_000
     reads: int = 256
     read_ahead_bytes: int = 64 * MIB
-    sampled_bytes: int = 2 * MIB
-    stretch_sources: int = 256
     work_seconds: float = 570.0
     reader_grace_seconds: int = 3_600
     races: int = 1_000

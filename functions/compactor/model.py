@@ -86,7 +86,6 @@ class QuarantineReason(StrEnum):
     ARCHIVED = "archived_access_tier"
     ACCESS_DENIED = "access_denied"
     ENCRYPTED = "encrypted"
-    RECORDS_DIFFER = "records_differ"
     CLIENT_ENCRYPTED = "client_side_encrypted"
 
 
@@ -209,7 +208,6 @@ class TableDialect(msgspec.Struct, frozen=True):
     """How the CSV or TSV sources of one output are written.
 
     Attributes:
-        delimiter: empty if each source is examined for its own.
         header: whether the first record of each source names the columns.
     """
 

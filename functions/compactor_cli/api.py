@@ -147,7 +147,7 @@ class Verification(_Result):
         names = ("commits", "outputs", "sources", "records")
         rows = [(name.capitalize(), f"{getattr(checked, name):,}") for name in names]
         rows.append(("Findings", f"{len(checked.findings):,}"))
-        lines = [*checked.findings, *checked.not_read][:_SHOWN_LINES]
+        lines = [*checked.findings, *checked.not_read, *checked.not_compared][:_SHOWN_LINES]
         return Shown("sound" if self.sound else "wrong", ("", "Checked"), rows, lines)
 
 
@@ -286,7 +286,7 @@ def verify(
         destination: as there.
         sources: also read every source that still exists and compare it; ``checked.current``
             counts the results.
-        deep: also compare the records, as readers of the destination see them.
+        deep: also compare records, as DuckDB reads outputs and sources; needs the extra ``query``.
         endpoint_url: as there.
         on_progress: as there.
         fields: as there; ``s3_state_uri`` if the run had one.

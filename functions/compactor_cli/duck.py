@@ -101,7 +101,7 @@ def _reader(outputs: Sequence[Output]) -> str:
         case Format.CSV | Format.TSV:
             delimiter = "," if output.format is Format.CSV else "\t"
             if output.table is not None:
-                delimiter = output.table.delimiter or delimiter
+                delimiter = output.table.delimiter
             header = output.table is None or output.table.header
             dialect = f"delim={_text(delimiter)}, quote='\"', escape='\"', nullstr=''"
             return f"{text}, all_varchar=true, header={header}, {dialect}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,8 +12,6 @@ import zstandard
 from compactor.errors import InvalidInput, SourceChanged
 from compactor.model import QuarantineReason
 from compactor.outputs.verify import check_commit
-from compactor.rows import records
-from compactor.rows.records import Block
 from compactor.rows.schema import from_spark_json, simple
 from tests.rows.row_world import RowWorld, account
 from tests.support.examples import PARTITION
@@ -421,22 +418,8 @@ def test_health_checks_with_equal_first_rows_lose_none_of_them() -> None:
     assert plain.table().column_names == ["_c0", "_c1"]
 
 
-def test_rows_that_another_reader_counts_otherwise_are_withheld(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_object_of_an_array_becomes_a_row() -> None:
     world = RowWorld()
-    world.put_lines("1.json", {"id": 1}, {"id": 2})
-    world.put_lines("2.json", {"id": 3})
-    whole = records.blocks_of
-
-    def joined(*given: Any) -> Iterator[Block]:
-        # As if two lines had been taken for one record.
-        for block in whole(*given):
-            yield Block(block.kind, block.first, block.records[-1:])
-
-    monkeypatch.setattr("compactor.rows.sample.blocks_of", joined)
-    pending = world.pending()
-    assert (pending.output, pending.rows) == (None, ())
-    assert {one.reason for one in pending.quarantined} == {"records_differ"}
-    assert "1.json': 2 records in, 1 in the manifest" in pending.quarantined[0].detail
-    assert not world.uploads()
+    world.put("a.json", b'[{"id": 1},\n {"id": 2},\n {"id": 3}]\n')
+    world.run()
+    assert [row["id"] for row in world.rows()] == [1, 2, 3]

@@ -23,8 +23,6 @@ from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.driver_world import DriverWorld, answer_to
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed, MemoryStore
-from tests.support.misread import MISREAD
-from tests.support.naive_formats import without_rules
 from tests.support.parquet_outputs import commit_rows
 from tests.support.world import LOG_LINE, World
 from tests.unit import test_at_rest as tests_of_rest
@@ -293,20 +291,6 @@ def test_what_was_stored_for_a_partition_that_has_ended_is_dropped():
     assert made.store.contents("lake", "compacted/") == {}
     assert made.store.unfinished_uploads("lake") == {}
     assert made.store.count("create") == 2, "the CSV dialect, the commit that found the damage"
-
-
-def test_a_group_that_is_withheld_is_set_aside_and_the_others_are_committed():
-    made = DriverWorld()
-    for name, content in MISREAD["one row in each object"].sources:
-        made.put(name, content)
-    made.add("a.json", '{{"id": "{}"}}')
-    with without_rules():
-        receipt = made.run()
-    assert (receipt.status, receipt.error) == ("done", "")
-    assert "4 records in, 1 out" in receipt.left_alone["records_differ"].detail
-    assert receipt.counts.objects_out == 1
-    assert set(made.destination()) == made.records
-    assert made.store.unfinished_uploads("lake") == {}
 
 
 # Sources that may not be read, and sources that came again.

@@ -30,7 +30,6 @@ BY_SETTINGS = {
     "ambiguous_header",
     "open_quote",
     "malformed_document",
-    "records_differ",
 }
 
 
@@ -63,7 +62,7 @@ def text(value: str | list[str]) -> str:
 
 
 def settings_name(settings: Json) -> str:
-    names = ("format", "csv_header", "encoding", "documents", "output_format", "second_reading")
+    names = ("format", "csv_header", "encoding", "documents", "output_format")
     return blake(8, "\0".join(text(settings[one]) for one in names)).hex()
 
 

@@ -2,8 +2,8 @@
 
 All guards of the formats are removed together: content that starts like JSON is JSON lines, the
 first line of a ``.csv`` is a header unless it has a number or an ISO date as a field, and the rest
-is text. Recorded decisions about tables stay right, and so do checksums and manifests: only reading
-the outputs as other programs do shows the lost records.
+is text. Checksums and manifests stay right: only reading the outputs as other programs do shows the
+lost records.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from compactor.formats.detect import Detected
 from compactor.formats.framing import Framed
-from compactor.model import Format, Signature, TableDialect
+from compactor.model import Format, Signature
 from compactor.outputs import compact
 from compactor.outputs.neighbours import Neighbours
 
@@ -74,21 +74,12 @@ def naive_framer(signature: Signature, **_: object) -> NaiveFramer:
 
 
 @contextmanager
-def without_rules(*, headed: bool = False) -> Iterator[None]:
-    """Within the block, make the product compact uncertain content as well.
-
-    Args:
-        headed: the decision about the first rows of tables.
-    """
-
-    def table_of(*_: object) -> TableDialect:
-        return TableDialect("", header=headed)
-
+def without_rules() -> Iterator[None]:
+    """Within the block, make the product compact uncertain content as well."""
     stand_ins = (
         (compact, "detector", lambda *_: lambda head, key, _: naive_detect(head, key)),
         (compact, "framer_for", naive_framer),
         (compact, "Neighbours", lambda **_: Neighbours(judges=False)),
-        (compact, "table_of", table_of),
     )
     with ExitStack() as stack:
         for module, name, stand_in in stand_ins:

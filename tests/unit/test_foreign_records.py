@@ -95,8 +95,8 @@ UNCOUNTED = {"JSON that is cut off", "a CR without its LF", "half a character"}
 
 @pytest.mark.parametrize("name", sorted(MISREAD.keys() - UNCOUNTED))
 def test_the_proof_would_notice_each_fault_that_was_made(name):
-    world = World(second_reading="none")
-    for key, content in MISREAD[name].sources:
+    world = World()
+    for key, content in MISREAD[name]:
         world.put(key, content)
     with without_rules():
         world.run()

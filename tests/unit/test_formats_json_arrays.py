@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed, Framer
-from compactor.formats.json_arrays import JsonArrayFramer
 from compactor.log.slice_facts import restore_slice
 from compactor.model import Compression, Format, Signature
 from compactor_cli.commands import verify
@@ -104,8 +103,8 @@ def test_a_bracket_before_a_line_of_text_is_no_array(line):
 
 
 @pytest.mark.parametrize("how", ["as_is", "lines"])
-def test_a_run_joins_arrays_reads_them_a_second_time_and_restores_them(how):
-    world = World(documents=how, second_reading="all")
+def test_a_run_joins_arrays_that_verify_reads_and_restores(how):
+    world = World(documents=how)
     sources = {
         "a.json": b'[{"n":1},\n {"n":2}]\n',
         "b.json": json.dumps([{"n": 3, "in": [{"x": [1, "],["]}]}], indent=2).encode(),
@@ -120,17 +119,3 @@ def test_a_run_joins_arrays_reads_them_a_second_time_and_restores_them(how):
     assert seen(output, how) == expected
     checked = verify.check(world.settings, world.store, sources=True, deep=True)
     assert (checked.findings, checked.deep) == ([], [])
-
-
-@pytest.mark.parametrize("how", ["as_is", "lines"])
-def test_the_second_reading_withholds_arrays_that_lost_a_record(how, monkeypatch):
-    place = JsonArrayFramer.frame
-
-    def lost(self, content):
-        return place(self, content.replace(b'{"n":1},', b" " * 8))
-
-    monkeypatch.setattr(JsonArrayFramer, "frame", lost)
-    world = World(documents=how)
-    world.put("a.json", b'[{"n":1},{"n":2}]')
-    world.put("b.json", b'[{"n":3}]')
-    assert "3 records in, 2 out" in world.run().left_alone["records_differ"].detail

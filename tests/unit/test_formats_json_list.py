@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
-from compactor.formats.listed import ListFramer
 from compactor.formats.spec import Detected
 from compactor.model import Compression, Format
 from compactor_cli.commands import verify
@@ -123,8 +122,8 @@ def test_what_was_joined_otherwise_is_joined_as_before(content, expected):
     assert found_in(content).format is expected
 
 
-def test_a_run_joins_equal_fields_alone_and_reads_them_a_second_time():
-    world = World(second_reading="all")
+def test_a_run_joins_documents_with_equal_fields_only():
+    world = World()
     for number in range(4):
         version = "1.0" if number < 2 else "1.3"
         items = [{"n": number}, {"n": [{}]}]
@@ -136,12 +135,3 @@ def test_a_run_joins_equal_fields_alone_and_reads_them_a_second_time():
     assert [len(one["configurationItems"]) for one in found] == [4, 4]
     checked = verify.check(world.settings, world.store, sources=True, deep=True)
     assert (checked.findings, checked.deep) == ([], [])
-
-
-def test_the_second_reading_withholds_documents_that_lost_a_field(monkeypatch):
-    monkeypatch.setattr(ListFramer, "opening", lambda _: b'{"configurationItems":[')
-    world = World()
-    for number in range(3):
-        world.put(f"{number}.json", config([{"n": number}]))
-    left = world.run().left_alone["records_differ"]
-    assert "read as a document of one list" in left.detail

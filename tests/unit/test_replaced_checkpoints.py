@@ -120,7 +120,7 @@ def test_whatever_partitions_are_called_each_keeps_its_entries_and_newest_checkp
 
 def compacted_for_long() -> World:
     """Six runs a month apart, each with a commit and a checkpoint."""
-    world = World(clean_up="delete", retention_days=300, second_reading="none")
+    world = World(clean_up="delete", retention_days=300)
     for number in range(6):
         world.add(f"{number}-a.json", LINE)
         world.add(f"{number}-b.log", "2026-01-02T03:04:05Z {}")

@@ -1,7 +1,7 @@
 """Each rule that leaves sources alone or keeps them apart: what a reader loses without it.
 
 Nothing here looks at manifests, counts or verdicts. A reader of the format reads sources and
-outputs, and the second reading, which would withhold what is wrong, is off.
+outputs.
 """
 
 from __future__ import annotations
@@ -488,7 +488,7 @@ def seen(world: World, guard: Guard) -> Counter[Any]:
 
 
 def compacted(guard: Guard) -> World:
-    world = World(second_reading="none", **guard.given)
+    world = World(**guard.given)
     for name, body in guard.sources.items():
         world.put(name, body)
     world.run()

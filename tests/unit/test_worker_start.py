@@ -79,7 +79,6 @@ def test_what_every_partition_needs_is_imported_before_its_first_request() -> No
         "compactor.outputs.compact",
         "compactor.outputs.verify",
         "compactor.runs.run_partition",
-        "compactor.second_reading",
         "compactor.s3.store",
         "pycurl",
     }

@@ -17,7 +17,6 @@ BY_SETTINGS = frozenset(
         QuarantineReason.OPEN_QUOTE,
         QuarantineReason.AMBIGUOUS_HEADER,
         QuarantineReason.MALFORMED,
-        QuarantineReason.RECORDS_DIFFER,
     }
 )
 #: Separator in the name of what decided formats: what follows names the decisions pinned for the

@@ -7,7 +7,6 @@ plain_content     the decompressed content of one source, inflated in a separate
 detection         its format by settings and first bytes; neighbours: by the sources around it
 copies            sources whose bytes S3 copies
 known_contents    sources whose content a commit has already
-second_pass       the second reading of sources and output; row_recount: the same for rows
 pending           PendingOutput: stored, but not readable
 output_writer     encodes an output in a thread and uploads it part by part
 verify            checks outputs against manifests, before the commit and after publication

@@ -35,13 +35,11 @@ from compactor.outputs.group_reading import (
 )
 from compactor.outputs.known_contents import compared
 from compactor.outputs.neighbours import Found, Neighbours, Settled, SharedLines
-from compactor.outputs.open_output import ManifestFull, OpenOutput
+from compactor.outputs.open_output import ManifestFull, OpenOutput, table_of
 from compactor.outputs.output_writer import OutputWriter
 from compactor.outputs.pending import PendingOutput, Tally
 from compactor.outputs.plain_content import Plain, inflated
-from compactor.outputs.second_pass import sample_for, table_of
 from compactor.ports import ObjectStore, SourceBody
-from compactor.second_reading import Frame
 from compactor.settings.settings import Settings
 
 
@@ -159,7 +157,6 @@ class _Pass:
             again=tuple(left.again),
             later=tuple(self._later),
             tally=output.tally() if output is not None else Tally(),
-            sample=output.sample if output is not None else None,
         )
 
     def abort(self) -> None:
@@ -210,12 +207,12 @@ class _Pass:
             if again is not None:
                 self._left.again.append(again)
                 return
-        self._put(source, content, body.content)
+        self._put(source, content)
 
-    def _put(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
+    def _put(self, source: SourceObject, content: plain.PlainContent) -> None:
         """Detect a source's format, then write the sources that are settled."""
         found = self._detect(content.head, source.key, content.complete)
-        self._write_settled(self._neighbours.add(Found(source, content, raw, found)))
+        self._write_settled(self._neighbours.add(Found(source, content, found)))
 
     def _write_settled(self, settled: Iterator[Settled]) -> None:
         for one, alone in settled:
@@ -237,7 +234,7 @@ class _Pass:
         self._left.quarantined[source.identity] = left
 
     def _write(self, one: Found) -> None:
-        source, content, raw, found = one
+        source, content, found = one
         if found is None:
             self._place_empty(source, content)
             return
@@ -249,7 +246,7 @@ class _Pass:
         if output is None:
             self._pass_over(source, content, found)
             return
-        output.place(source, content, raw)
+        output.place(source, content)
         if found.compared:
             self._shared.see(source, content.head)
 
@@ -286,15 +283,12 @@ class _Pass:
             metadata=partial(destination.metadata, group),
             limits=settings.limits,
         )
-        table = table_of(signature, group.sources[0].key, self._given.decide)
-        sample = sample_for(Frame(framer.opening(), framer.closing()), settings, table)
         self._output = OpenOutput(
             signature,
             framer,
             writer,
-            sample,
             compression=compression,
-            table=table,
+            table=table_of(signature),
             kept=Kept(settings.limits.kept_bytes),
             rows=self._rows,
             settings=settings,
@@ -325,7 +319,6 @@ class _Pass:
         else:
             self._left.quarantined.update(left)
         self.abort()
-        # Without an output there is no second reading.
         self._output = None
         self._rows[:] = [row for row in self._rows if row.source.identity not in left]
 

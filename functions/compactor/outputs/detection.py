@@ -63,7 +63,6 @@ def deciding_settings(settings: Settings) -> tuple[str, ...]:
         settings.encoding,
         settings.documents,
         settings.output_format,
-        settings.second_reading,
     )
 
 

@@ -13,7 +13,6 @@ from compactor.model import ObjectGroup
 from compactor.outputs.compact import compact
 from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.pending import PendingOutput
-from compactor.outputs.second_pass import read_again
 from compactor.outputs.verify import check_pending
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -30,8 +29,7 @@ def store_group(
 ) -> PendingOutput:
     """Read, store and verify one group: steps 1 to 3 of the write order.
 
-    With ``time``, only sources that fit into it are read. If a second reader sees other records in
-    the output than in its sources, the output is dropped and the sources are quarantined.
+    With ``time``, only sources that fit into it are read.
 
     Raises:
         SourceChanged: a source differs from its listing; nothing was stored.
@@ -46,16 +44,7 @@ def store_group(
         raise CommitConflict(f"group {group.id} was published meanwhile: {error}") from error
     with dropping(pending.output, store):
         check_pending(pending)
-        differences = read_again(pending)
-    return withhold(pending, differences, store)
-
-
-def withhold(pending: PendingOutput, differences: str, store: ObjectStore) -> PendingOutput:
-    """Drop the output and quarantine its sources if a second reader saw differences."""
-    if not differences:
-        return pending
-    drop(pending.output, store)
-    return pending.withheld(differences)
+    return pending
 
 
 def draft_of(

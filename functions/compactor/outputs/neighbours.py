@@ -41,7 +41,6 @@ class Found(NamedTuple):
 
     source: SourceObject
     content: PlainContent
-    raw: bytes | None
     detected: Detected | None
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from compactor.formats.first_record import Begin
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
 from compactor.log.slice_facts import Kept, SliceFacts
-from compactor.model import Compression, Signature, SourceObject, TableDialect
+from compactor.model import Compression, Format, Signature, SourceObject, TableDialect
 from compactor.outputs import plain_content as plain
 from compactor.outputs.detection import passing_check
 from compactor.outputs.output_writer import OutputWriter
 from compactor.outputs.pending import Tally
-from compactor.second_reading import Sample
 from compactor.settings.settings import Settings
 
 
@@ -26,7 +26,6 @@ class OpenOutput:
         signature: the signature of every source in it.
         framer: joins the sources.
         writer: stores the output.
-        sample: takes sources for the second reading; None if there is no second reading.
         compression: the output's compression.
         table: the dialect of its sources, if they are CSV or TSV.
         kept: what the manifest keeps to restore its sources.
@@ -34,7 +33,7 @@ class OpenOutput:
         settings: the run's settings.
 
     Attributes:
-        signature, sample: as given.
+        signature: as given.
     """
 
     def __init__(
@@ -42,7 +41,6 @@ class OpenOutput:
         signature: Signature,
         framer: Framer,
         writer: OutputWriter,
-        sample: Sample | None,
         *,
         compression: Compression,
         table: TableDialect | None,
@@ -51,7 +49,6 @@ class OpenOutput:
         settings: Settings,
     ) -> None:
         self.signature = signature
-        self.sample = sample
         self._compression = compression
         self._table = table
         self._framer = framer
@@ -70,13 +67,12 @@ class OpenOutput:
         """True if anything was written since the last complete source."""
         return self._writer.plain_bytes != self._settled
 
-    def place(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
+    def place(self, source: SourceObject, content: plain.PlainContent) -> None:
         """Write one source.
 
         Args:
             source: the source.
             content: its plain bytes.
-            raw: its bytes as stored; None if they are not in memory.
 
         Raises:
             ManifestFull: there is no room for it; it must begin another output.
@@ -99,7 +95,7 @@ class OpenOutput:
         self._begin()
         if framed.separator:
             self._writer.write(framed.separator)
-        self._place_slice(source, content, framed, facts, raw)
+        self._place_slice(source, content, framed, facts)
 
     def finish(self) -> Output | None:
         """Store what is left and return the output; None, storing nothing, if it has no source."""
@@ -107,9 +103,6 @@ class OpenOutput:
             # It may have been begun for a source that was refused before any of it was written.
             self._writer.abort()
             return None
-        if self.sample is not None:
-            # The second reading runs while the rest is encoded and stored.
-            self.sample.end()
         self._write_frame(self._framer.closing())
         writer = self._writer
         upload_id, parts = writer.finish()
@@ -134,8 +127,6 @@ class OpenOutput:
 
     def abort(self) -> None:
         """Drop everything stored so far."""
-        if self.sample is not None:
-            self.sample.stop()
         self._writer.abort()
 
     def _begin(self) -> None:
@@ -155,7 +146,7 @@ class OpenOutput:
                 self._writer.write(piece)
         check.finish()
         framed = stream.finish()
-        self._place_slice(source, content, framed, self._kept.take(framed), None)
+        self._place_slice(source, content, framed, self._kept.take(framed))
 
     def _place_slice(
         self,
@@ -163,7 +154,6 @@ class OpenOutput:
         content: plain.PlainContent,
         framed: Framed,
         facts: SliceFacts,
-        raw: bytes | None,
     ) -> None:
         """Write a slice, or the rest of it, and add its manifest row."""
         writer, separator, pieces = self._writer, framed.separator, framed.slice
@@ -171,8 +161,6 @@ class OpenOutput:
             writer.write(piece)
         self._frame_bytes += len(separator)
         self._add_row(source, content, facts, self._start + len(separator))
-        if self.sample is not None:
-            self.sample.place(source.key, source.identity, raw, separator, pieces)
 
     def _add_row(
         self, source: SourceObject, content: plain.PlainContent, facts: SliceFacts, offset: int
@@ -188,3 +176,11 @@ class OpenOutput:
         self._writer.write(data)
         self._frame_bytes += len(data)
         self._frame_newlines += data.count(b"\n")
+
+
+def table_of(signature: Signature) -> TableDialect | None:
+    """Return the dialect of CSV and TSV sources; None for other formats."""
+    if signature.format not in (Format.CSV, Format.TSV):
+        return None
+    begin = Begin.of(signature.header, signature.dialect)
+    return TableDialect(begin.delimiter.decode(), header=bool(begin.header))

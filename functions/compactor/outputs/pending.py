@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from compactor.log.content_index import overwritten
 from compactor.log.entries import Commit, Output
@@ -13,11 +13,9 @@ from compactor.model import (
     Again,
     ObjectGroup,
     Quarantined,
-    QuarantineReason,
     Signature,
     SourceObject,
 )
-from compactor.second_reading import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,6 @@ class PendingOutput:
         misfits: signatures of the sources that belong in another output, by identity.
         again: sources that look like content that a commit has already.
         later: sources left to the next plan because time ran out.
-        sample: the second reading of its sources; None if there is no second reading.
     """
 
     group: ObjectGroup
@@ -57,7 +54,6 @@ class PendingOutput:
     later: tuple[SourceObject, ...] = ()
     misfits: Mapping[bytes, Signature] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
-    sample: Sample | None = field(default=None, compare=False, repr=False)
 
     def draft(self, run_id: str, now: float, replaces: int | None = None) -> Commit:
         """Return the commit that would publish this output; its sequence number is not set yet."""
@@ -75,14 +71,3 @@ class PendingOutput:
             again=self.again,
             overwritten=overwritten(self.group, self.rows),
         )
-
-    def withheld(self, differences: str) -> PendingOutput:
-        """Return the result without its output, whose sources are quarantined.
-
-        Args:
-            differences: the differences that a second reader saw, in one line.
-        """
-        detail = f"its group {self.group.id} is withheld: {differences}"
-        left = (Quarantined(r.source, QuarantineReason.RECORDS_DIFFER, detail) for r in self.rows)
-        quarantined = (*self.quarantined, *left)
-        return replace(self, output=None, rows=(), quarantined=quarantined, sample=None)

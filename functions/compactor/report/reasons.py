@@ -132,9 +132,6 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         QuarantineReason.OPEN_QUOTE: Reason("quotes not closed", "complete them"),
         QuarantineReason.AMBIGUOUS_HEADER: Reason("first lines ambiguous", "set csv_header"),
         QuarantineReason.MALFORMED: Reason("documents malformed", "set format"),
-        QuarantineReason.RECORDS_DIFFER: Reason(
-            "records read differently", "set format or csv_header to what they are"
-        ),
         QuarantineReason.UNSUPPORTED_TYPE: Reason(
             "types or metadata that no output keeps",
             "leave them out by exclude, or write them with other types",

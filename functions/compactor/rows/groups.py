@@ -5,10 +5,9 @@ from __future__ import annotations
 from compactor.destination import Destination
 from compactor.formats import Decide
 from compactor.model import ObjectGroup
-from compactor.outputs.group import dropping, withhold
+from compactor.outputs.group import dropping
 from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.pending import PendingOutput
-from compactor.outputs.row_recount import read_rows_again
 from compactor.outputs.verify import check_pending
 from compactor.ports import ObjectStore
 from compactor.rows.convert import Given, convert
@@ -26,8 +25,6 @@ def store_rows(
     decide: Decide,
 ) -> PendingOutput:
     """Do steps 1 to 3 of the write order for one group whose output holds rows.
-
-    Sources in which a second reader counts a different number of records are quarantined.
 
     Args:
         group: to be compacted.
@@ -48,7 +45,4 @@ def store_rows(
     pending = merge(given) if settings.format == "parquet" else convert(given)
     with dropping(pending.output, store):
         check_pending(pending)
-        if settings.format == "parquet":
-            return pending
-        differences = read_rows_again(pending, settings, store)
-    return withhold(pending, differences, store)
+    return pending

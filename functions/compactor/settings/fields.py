@@ -322,18 +322,6 @@ class RunFields:
             " document with all Records. lines writes one record per line.",
         ),
     ]
-    second_reading: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "sample",
-            one_of("sample", "all", "none"),
-            "How much of each output is read again before its commit, by readers that share no"
-            " code with the writer. sample: the first two and last two sources of each group, one"
-            " chosen by its hash, and that one's neighbours, up to 2 MiB each. all: every source up"
-            " to 8 MiB. For sources that become rows, records are counted.",
-        ),
-    ]
     table: Annotated[
         str | None,
         Declared(

@@ -181,8 +181,9 @@ def _show(
     if execution.report is not None:
         print_summary(execution.report, execution.result.seconds)
     if verified.sources and not verified.findings:
+        how = "verified" if verified.deep is None else "verified as by verify --deep"
         text = (
-            f"verified as by verify --deep: {plural(verified.records, 'record')} of"
+            f"{how}: {plural(verified.records, 'record')} of"
             f" {plural(verified.sources, 'source')} are in exactly one of"
             f" {plural(verified.outputs, 'output')}"
         )

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from compactor.catalogs.opening import open_catalog
 from compactor.cleaning.decide import own_sources
@@ -21,13 +21,16 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.sinks.table_proof import OpenCatalog, TableProof, look_at_table
 from compactor.sizes import plural
-from compactor.verification.deep import Finding, examine
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs
 from compactor_cli.console import Bar, print_error, print_line, progress
+from compactor_cli.machine.extras import install, is_installed
 from compactor_cli.source_check import SourceCheck, Sources
+
+if TYPE_CHECKING:
+    from compactor_cli.record_comparison import Finding
 
 # Errors that concern one object only; verification continues with the others.
 _OF_ONE_OBJECT = frozenset({"permission", "request", "archived"})
@@ -74,7 +77,8 @@ class Checked:
         findings: one line per fault.
         not_read: one line per output in an archive tier that HEAD finds intact. They count as
             outputs, and their records as records.
-        deep: differences that readers see between outputs and sources; None without ``--deep``.
+        deep: differences that DuckDB sees between outputs and sources; None without ``--deep``.
+        not_compared: with ``--deep``, one line per output whose records were not compared.
         table: comparison with the destination's table; None where it has none.
         dead_letters: records in no output, because they do not fit its schema;
             ``dead_letter_objects`` hold them.
@@ -90,6 +94,7 @@ class Checked:
     findings: list[str] = field(default_factory=list)
     not_read: list[str] = field(default_factory=list)
     deep: list[Finding] | None = None
+    not_compared: list[str] = field(default_factory=list)
     table: TableCheck | None = None
     dead_letters: int = 0
     dead_letter_objects: list[str] = field(default_factory=list)
@@ -107,8 +112,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--deep",
         action="store_true",
-        help="also read every output as a reader of the destination does, and compare its records"
-        " with those of the original sources, and of the sources that still exist",
+        help="also compare the records of every output with those of its sources, as DuckDB reads"
+        f" both; needs {install('query')}",
     )
     options.add_common(parser)
     options.add_state(parser)
@@ -153,7 +158,7 @@ def check(
         settings: source, destination and state.
         store: where they are.
         sources: also read the sources that still exist.
-        deep: also compare records as other readers see them.
+        deep: also compare records as DuckDB reads them, if it is installed.
         catalog: opens the destination's table, if it has one; by default by its address.
 
     Raises:
@@ -163,7 +168,10 @@ def check(
         logs = all_logs(settings.state, store)
     work = _Check(settings, store, catalog or open_catalog)
     work.checked.current = SourceCheck() if sources else None
-    work.checked.deep = [] if deep else None
+    if deep and is_installed("query"):
+        work.checked.deep = []
+    elif deep:
+        work.checked.not_compared.append(f"records are not compared without {install('query')}")
     work.look_at_table()
     with progress("verifying", sum(len(log.keys) for log in logs)) as bar:
         work.check_logs(logs, bar)
@@ -204,8 +212,9 @@ class _Check:
                     self._count_in_table(one, found.table)
                     self.checked.findings += found.findings
                     self.checked.not_read += found.not_read
-                    if self.checked.deep is not None:
-                        self.checked.deep += found.deep or ()
+                    is_sound = not (found.findings or found.not_read or found.table)
+                    if self.checked.deep is not None and is_sound:
+                        self._compare_records(one, self.checked.deep)
                     bar.advance()
                 if self.checked.current is not None:
                     for current in pool.map(self._read_sources, batch):
@@ -260,15 +269,29 @@ class _Check:
                 found.table = TableCheck("", rewritten=1)
                 return found
             check_commit(commit, self._store)
-            if self.checked.deep is not None:
-                found.deep = list(examine(commit, self._store, self._settings))
         except ObjectArchived:
             self._look_at(name, commit, found)
         except (IntegrityError, InvalidInput) as error:
             found.findings.append(_with_output(name, commit, _line_of(error)))
-        where = _where(commit)
-        found.findings += [f"{name}: {where}: {_seen(one)}" for one in found.deep or ()]
         return found
+
+    def _compare_records(self, one: _One, findings: list[Finding]) -> None:
+        """Compare records; one commit at a time, whose bytes are stored on this machine."""
+        from compactor_cli.plain_files import NotCompared  # noqa: PLC0415
+        from compactor_cli.record_comparison import compare  # noqa: PLC0415 - its packages are an extra's
+
+        name, commit, _ = one
+        where = _where(commit)
+        try:
+            finding = compare(commit, self._store)
+        except NotCompared as error:
+            self.checked.not_compared.append(f"{name}: {where}: records not compared: {error}")
+        except (IntegrityError, InvalidInput) as error:
+            self.checked.findings.append(_with_output(name, commit, _line_of(error)))
+        else:
+            if finding is not None:
+                findings.append(finding)
+                self.checked.findings.append(f"{name}: {where}: {_seen(finding)}")
 
     def _is_gone_into_table(self, one: _One) -> bool:
         """Return whether an output was added to the table and has since been deleted by it.
@@ -362,7 +385,7 @@ def _seen(one: Finding) -> str:
 def _show(checked: Checked) -> None:
     for line in checked.findings:
         print_error(" ".join(line.split()))
-    for line in checked.not_read:
+    for line in (*checked.not_read, *checked.not_compared):
         print_line(" ".join(line.split()))
     verdict = "wrong" if checked.findings else "sound"
     if checked.not_read:

@@ -50,13 +50,18 @@ def install(extra: str) -> str:
     return f"pip install '{_PROJECT}[{extra}]'"
 
 
+def is_installed(extra: str) -> bool:
+    """Return whether the packages of an extra are installed, without importing them."""
+    return all(find_spec(module) for module in _MODULES[extra])
+
+
 def require(extra: str, what: str) -> None:
     """Check that an extra is installed, without importing it.
 
     Raises:
         ExtraMissing: it is not installed.
     """
-    if not all(find_spec(module) for module in _MODULES[extra]):
+    if not is_installed(extra):
         raise ExtraMissing(what, extra)
 
 
