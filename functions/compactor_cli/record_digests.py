@@ -23,13 +23,13 @@ _JSON = (Format.UNDELIMITED_JSON, Format.JSON_ARRAY, *_SPLICED)
 _LIST = re.compile(rb'"(?:Records|configurationItems|logEvents|Findings|findings)"\s*:\s*\[')
 _ENVELOPE_BYTES, _RECORD_BYTES = 64 << 10, 64 * MIB
 _TEXT = (
-    "read_csv(?, auto_detect = false, header = ?, strict_mode = false, filename = 'path',"
+    "read_csv(?, auto_detect = false, header = ?, filename = 'path',"
     f" max_line_size = {_RECORD_BYTES},"
 )
 # No text has the delimiter. Lines end in LF, CRLF, or both.
 _LINES = (
     f"{_TEXT} delim = '\x1f\x1e\x1d\x1c', quote = '', escape = '', new_line = '\\r\\n',"
-    " columns = {'line': 'VARCHAR'}, nullstr = '', force_not_null = ['line'])"
+    " columns = {'line': 'VARCHAR'}, nullstr = '', force_not_null = ['line'], strict_mode = false)"
 )
 _TABLE = (
     f"{_TEXT} delim = ?, quote = '\"', escape = '\"', columns = ?, null_padding = true,"
@@ -103,7 +103,7 @@ class RecordDigests:
         try:
             return self._connection.execute(statement, parameters).fetchall()
         except duckdb.Error as error:
-            raise Unreadable(" ".join(str(error).split())) from error
+            raise Unreadable(_line(error)) from error
 
     def read_json(self, numbers: Sequence[int]) -> set[str]:
         """Add the values of sequences of JSON, arrays, and documents with one list."""
@@ -178,6 +178,13 @@ class RecordDigests:
             if record:
                 records.append(record)
         return records
+
+
+def _line(error: duckdb.Error) -> str:
+    """Return what is wrong and in which file, without advice on options of DuckDB."""
+    text, _, advice = str(error).partition("Possible fixes")
+    file = re.search(r"file = (.*)", advice)
+    return " ".join(text.split()) + (f" in {file[1]}" if file else "")
 
 
 def _unwrap(path: Path) -> str:

@@ -240,16 +240,26 @@ def test_a_source_that_another_decompressor_reads_differently_is_found(
     assert "2 records of sources not in it, 1 in it of no source" in line
 
 
-def test_what_duckdb_cannot_read_is_reported_and_no_finding() -> None:
-    world = World()
-    for name in "ab":
-        world.put(f"{name}.json", b'[{"n":"\\ud800"}]')
+@pytest.mark.parametrize(
+    ("given", "name", "content", "why"),
+    [
+        ({}, "json", b'[{"n":"\\ud800"}]', "Malformed JSON in file"),
+        (HEADED, "csv", b'id,text\n"1","5\\" disk"\n', "Value with unterminated quote found. in "),
+    ],
+)
+def test_what_duckdb_cannot_read_is_reported_and_no_finding(
+    given: dict[str, Any], name: str, content: bytes, why: str
+) -> None:
+    world = World(**given)
+    for number in range(2):
+        world.put(f"{number}.{name}", content)
     world.run()
     checked = verify.check(world.settings, world.store, sources=False, deep=True)
     assert (checked.findings, checked.deep) == ([], [])
     (line,) = checked.not_compared
-    assert "records not compared: Invalid Input Error: Malformed JSON in file" in line
-    assert f'"{PARTITION.prefix}a.json"' in line
+    assert "records not compared: Invalid Input Error: " in line
+    assert why in line
+    assert f"{PARTITION.prefix}0.{name}" in line or f"{PARTITION.prefix}1.{name}" in line
 
 
 def test_without_the_extra_checksums_are_compared_and_one_line_says_what_is_not(
