@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from compactor.errors import InvalidInput
-from compactor.model import SourceObject
-from compactor.scanning.choosing import Layout, choose
-from compactor.scanning.layouts import Keys
+from compactor.encoding.codecs import beginning
+from compactor.errors import InvalidInput, UnreadableSource
+from compactor.scanning.layouts import choose
+from compactor.scanning.proposals import MOST_SAMPLED, RANGE_BYTES, Head, propose_formats
 from compactor_local.embedded import SeedObject
 from compactor_local.generate import KINDS, generate
 
@@ -53,6 +53,7 @@ def generated(count: int) -> Seed:
         "s3_source_uri": SOURCE_URI + "*/",
         "date_format": "%Y/%m/%d",
         "start": start.isoformat(),
+        "formats": [{"match": "*.csv", "format": "csv", "header": True}],
     }
     seeds = (
         SeedObject(SOURCE_PREFIX + one.key, one.content, one.last_modified)
@@ -76,29 +77,43 @@ def from_directory(directory: Path) -> Seed:
     if size > _MOST_BYTES:
         limit = f"at most {_MOST_BYTES:,} bytes of logs, as the embedded S3 is in memory"
         raise InvalidInput("--source", str(directory), f"{limit} (there are {size:,})")
-    keys = Keys(SOURCE_PREFIX)
-    sources = (
-        SourceObject(BUCKET, _key(path, directory), "", path.stat().st_size, path.stat().st_mtime)
-        for path in paths
-    )
-    for one in sorted(sources, key=attrgetter("key")):
-        keys.add(one)
-    return Seed(_read(paths, directory), len(paths), fields_of(keys))
+    keys = (_key(path, directory) for path in paths)
+    directories = Counter(key[: key.rfind("/") + 1] for key in keys)
+    fields = fields_of(directories)
+    root = directory / fields["s3_source_uri"].partition("*")[0].removeprefix(SOURCE_URI)
+    step = -(-len(paths) // MOST_SAMPLED)
+    heads = [_head(path, root) for path in paths[::step] if path.is_relative_to(root)]
+    declared = [one.to_dict() for each in propose_formats(heads, ()) for one in each.declared]
+    fields |= {"formats": declared} if declared else {}
+    return Seed(_read(paths, directory), len(paths), fields)
 
 
-def fields_of(keys: Keys) -> dict[str, Any]:
-    """Return the fields of a run's input for the layout of keys: by dates, or one partition."""
-    choice = choose(keys, whole_bucket=False)
-    layout = choice.layouts[0] if choice.clear else Layout(())
-    if layout.date_format is None or layout.begin is None or layout.end is None:
+def fields_of(directories: Mapping[str, int]) -> dict[str, Any]:
+    """Return the fields of a run's input for the layout of keys: by dates, or one partition.
+
+    Args:
+        directories: number of objects by directory.
+    """
+    layout, *others = choose(directories, SOURCE_PREFIX)
+    if layout.date_format is None or others:
         return {"s3_source_uri": SOURCE_URI}
-    levels = "".join(f"{one}/" for one in (*layout.root, *layout.pattern))
+    levels = "".join(f"{level}/" for level in (*layout.root, *layout.pattern))
     return {
         "s3_source_uri": SOURCE_URI + levels,
         "date_format": layout.date_format,
         "start": datetime.fromtimestamp(layout.begin, UTC).date().isoformat(),
         "end": datetime.fromtimestamp(layout.end - 1, UTC).date().isoformat(),
     }
+
+
+def _head(path: Path, root: Path) -> Head:
+    relative = path.relative_to(root).as_posix()
+    with path.open("rb") as file:
+        stored = file.read(RANGE_BYTES)
+    try:
+        return Head(relative, *beginning(stored, complete=len(stored) == path.stat().st_size))
+    except UnreadableSource as error:
+        return Head(relative, fault=error.reason)
 
 
 def _key(path: Path, directory: Path) -> str:

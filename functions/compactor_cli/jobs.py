@@ -5,6 +5,7 @@
     s3_destination_uri = "s3://my-lake/compacted/"
     date_format = "%Y/%m/%d"
     start = "today-7"
+    formats = [{match = "*.csv", format = "csv", header = true}]
 
 Fields are those of a run's input, and ``endpoint_url``.
 """
@@ -21,6 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from compactor.errors import InvalidInput
+from compactor.escaping import visible
+from compactor.formats.declaration import Declaration
+from compactor.scanning.proposals import Proposal
 from compactor.settings.settings import Settings
 
 #: Found in the working directory.
@@ -92,16 +96,51 @@ def require_free(file: Path, name: str) -> None:
         raise InvalidInput("--save", name, f"{accepted}: it has this job already")
 
 
-def save_job(file: Path, name: str, fields: Mapping[str, Any]) -> None:
+def save_job(file: Path, name: str, fields: Mapping[str, Any], formats: Sequence[str]) -> None:
     """Append a job to the file, which is created if absent.
+
+    Args:
+        file: the job file.
+        name: of the job.
+        fields: of the job.
+        formats: lines that say how its field ``formats`` came about, and declarations to choose.
 
     Raises:
         OSError: it cannot be written.
     """
-    lines = [f"[{name}]", *(f"{one} = {_toml(value)}" for one, value in fields.items())]
+    lines = [f"[{name}]"]
+    lines += [f"{one} = {_toml(value)}" for one, value in fields.items() if one != "formats"]
+    lines += formats
     separator = "\n" if file.exists() and file.stat().st_size else ""
     with file.open("a", encoding="utf-8") as job:
         job.write(separator + "\n".join(lines) + "\n")
+
+
+def format_lines(proposals: Sequence[Proposal], given: Sequence[Declaration]) -> list[str]:
+    """Return the field ``formats`` of a job in TOML, with the evidence as comments.
+
+    Declarations of which the evidence is unsure are comments, to choose one of.
+
+    Args:
+        proposals: of the job.
+        given: declarations of a person.
+    """
+    lines = [f"  {_toml(one.to_dict())}," for one in given]
+    for proposal in proposals:
+        if not proposal.options:
+            continue
+        declared = [one.to_dict() for one in proposal.declared]
+        lines.append(_comment(f"{proposal.match}: {proposal.confidence}; {proposal.evidence}"))
+        lines += [f"  {_toml(one)}," for one in declared]
+        if not declared:
+            lines.append("  # left alone unless you remove the # in front of one line")
+            choices = ({"match": proposal.match, **one} for one in proposal.options)
+            lines += [f"  # {_toml(one)}," for one in choices]
+    return ["formats = [", *lines, "]"] if lines else []
+
+
+def _comment(text: str) -> str:
+    return f"  # {visible(text)}"
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -117,7 +156,9 @@ def _plain(value: object) -> object:
 
 
 def _toml(value: object) -> str:
-    """Return text, a number, a switch, or a list of texts in TOML."""
+    """Return text, a number, a switch, or lists and inline tables of these in TOML."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name} = {_toml(one)}' for name, one in value.items())}}}"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return f"[{', '.join(map(_toml, value))}]"
     # JSON is TOML here, except for characters that only TOML wants escaped.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -12,34 +13,19 @@ from compactor.clock import instant
 from compactor.model import SkipReason
 from compactor.money import Verdict
 from compactor.report.reasons import hint_of
-from compactor.scanning.choosing import Choice, Layout, wildcards
-from compactor.scanning.listing_sums import BOUNDS
+from compactor.scanning.coverage import Coverage
+from compactor.scanning.jobs import Job
+from compactor.scanning.layouts import Layout
+from compactor.scanning.listing import BOUNDS, MOST_PLACES, Listed
 from compactor.scanning.proposals import Proposal
-from compactor.scanning.sample import UNKNOWN_HEADER, UNKNOWN_TEXT, Looked
-from compactor.scanning.scan import Seen
-from compactor.sizes import human_bytes, human_seconds, plural
+from compactor.sizes import human_bytes, plural
 from compactor_cli.console import print_line, print_table
 from compactor_cli.plan_money import show_verdict
 
 _BAR_WIDTH = 30
 _DAY = 86_400
-# Setting named in the detail of a skipped object -> advice on the option that decides.
-_DECIDING = {
-    UNKNOWN_HEADER: "add --csv-header present where first records name the columns,"
-    " --csv-header absent where they are rows",
-    UNKNOWN_TEXT: "add --format text where lines are records of their own",
-}
-
-
-# What a proposed value decides that the objects do not show.
-_DECIDED = {
-    ("csv_header", "present"): "the first lines are equal, so --csv-header present treats them as"
-    " column names; if they are rows, give absent",
-    ("csv_header", "absent"): "the first lines differ, so --csv-header absent treats them as rows;"
-    " if they are column names, give present",
-    ("format", "text"): "--format text treats every line as a record",
-    ("encoding", "single_byte"): "--encoding single_byte accepts text that is not UTF-8",
-}
+_DAYS_OF_A_RATE = 3
+_POSITIONAL = ("s3_source_uri", "s3_destination_uri")
 _VERBS = ("plan", "run", "verify")
 
 
@@ -50,77 +36,104 @@ class Scanned:
     Attributes:
         uri: what was scanned.
         at: UNIX seconds.
+        read: number of objects of which the first bytes were read.
+        jobs: with what each takes.
         money: what compaction would cost and save.
         endpoint_url: as given; the printed commands repeat it.
-        jobs: under which each proposal was saved; empty if they were not.
+        names: under which each job was saved; empty if it was not.
     """
 
     uri: str
     at: float
-    seen: Seen
-    looked: Sequence[Looked]
-    choice: Choice
-    proposals: Sequence[Proposal]
+    listed: Listed
+    read: int
+    jobs: Sequence[tuple[Job, Coverage]]
     money: Verdict
     endpoint_url: str | None = None
-    jobs: Sequence[str] = ()
+    names: Sequence[str] = ()
 
     def commands(self, number: int) -> dict[str, str]:
-        """Return the commands to plan, run and verify a proposal, by verb."""
-        one, job = self.proposals[number], self.jobs[number] if self.jobs else ""
-        endpoint = ("--endpoint-url", self.endpoint_url) if self.endpoint_url and not job else ()
+        """Return the commands to plan, run and verify a job, by verb; none if nothing is taken."""
+        (job, coverage), name = self.jobs[number], self.names[number] if self.names else ""
+        if job.fault or not coverage.taken:
+            return {}
+        words = [name] if name else [str(job.fields[place]) for place in _POSITIONAL]
+        endpoint = ["--endpoint-url", self.endpoint_url] if self.endpoint_url and not name else []
+        fields = {**({} if name else job.fields), **job.now}
+        options = [
+            word
+            for field, value in fields.items()
+            if field not in _POSITIONAL
+            for word in (
+                f"--{field.replace('_', '-')}",
+                json.dumps(value) if isinstance(value, list) else str(value),
+            )
+        ]
+        more = {"plan": options, "run": options, "verify": ["--deep"]}
         return {
-            "plan": one.command("plan", *endpoint, job=job),
-            "run": one.command("run", *endpoint, job=job),
-            "verify": one.command("verify", "--deep", *endpoint, job=job),
+            verb: shlex.join(["compactor", verb, *words, *more[verb], *endpoint]) for verb in _VERBS
         }
 
 
-def show(found: Scanned) -> None:
+def show(scanned: Scanned) -> None:
     """Print everything, the verdict first."""
-    show_verdict(found.money)
-    _show_sizes(found.seen, found.uri)
-    _show_looked(found.looked)
-    _show_layout(found)
-    _show_arrivals(found)
-    _show_skipped(found)
-    _show_commands(found)
+    if scanned.money.sources:
+        show_verdict(scanned.money)
+    else:
+        print_line(nothing_taken(scanned), "bold")
+    _show_sizes(scanned.listed, scanned.uri)
+    for job, coverage in scanned.jobs:
+        _show_formats(scanned, job, coverage)
+    _show_layouts(scanned)
+    _show_arrivals(scanned.listed)
+    for reason, one in sorted(_skipped(scanned).items()):
+        such = f", such as {one['examples'][0]}" if one["examples"] else ""
+        print_line(f"skipped: {plural(one['objects'], 'object')}, {reason}{such}{hint_of(reason)}")
+    _show_commands(scanned)
 
 
-def _show_sizes(seen: Seen, uri: str) -> None:
-    about = "" if seen.rest is None else "about "
-    average = human_bytes(seen.bytes / max(1, seen.objects))
+def nothing_taken(scanned: Scanned) -> str:
+    """Return why a run would take nothing, in one line."""
+    proposals = [one for _, coverage in scanned.jobs for one in coverage.proposals]
+    choices = [one.match for one in proposals if one.options]
+    if choices:
+        return f"nothing is compacted until a format is chosen for {', '.join(choices)}"
+    kinds = dict.fromkeys(one.kind for one in proposals)
+    return f"nothing here can be compacted{': ' if kinds else ''}{', '.join(kinds)}"
+
+
+def _show_sizes(listed: Listed, uri: str) -> None:
+    every = listed.every
+    more = "more than " if listed.cut_at else ""
+    average = human_bytes(every.bytes / max(1, every.objects))
     print_line(
-        f"{uri}: {about}{plural(seen.total_objects, 'object')},"
-        f" {about}{human_bytes(seen.total_bytes)}, {average} on average"
+        f"{uri}: {more}{plural(every.objects, 'object')}, {more}{human_bytes(every.bytes)},"
+        f" {average} on average"
     )
-    if seen.rest is not None:
-        rest = seen.rest
-        listed = seen.objects - rest.looked_at
+    if listed.cut_at:
         print_line(
-            f"extrapolated from the first {listed:,} objects in key order, up to {rest.after}, and"
-            f" {rest.looked_at:,} sampled after it; all figures below are of these. --max-objects"
-            " lists more"
+            f"all figures are of the first {every.objects:,} objects in key order, up to"
+            f" {listed.cut_at}; --max-objects lists more, of up to {MOST_PLACES:,} directories"
         )
-    sizes, most = seen.sizes, max(1, *seen.sizes.objects)
+    most = max(one.objects for one in listed.by_size)
     rows = [
-        (name, f"{many:,}", human_bytes(size), "█" * -(-many * _BAR_WIDTH // most))
-        for name, many, size in zip(_classes(), sizes.objects, sizes.bytes, strict=True)
-        if many
+        (name, f"{one.objects:,}", human_bytes(one.bytes), _bar(one.objects, most))
+        for name, one in zip(_size_names(), listed.by_size, strict=True)
+        if one.objects
     ]
-    if rows:
-        print_table("Sizes", ("Size", "Objects", "Bytes", ""), rows, texts=(0, 3))
-    objects, size = sizes.small
-    share, of_bytes = objects / max(1, sum(sizes.objects)), size / max(1, sum(sizes.bytes))
+    print_table("Sizes", ("Size", "Objects", "Bytes", ""), rows, texts=(0, 3))
+    share, of_bytes = every.small / max(1, every.objects), every.small_bytes / max(1, every.bytes)
     print_line(f"below 128 KiB: {share:.1%} of the objects, {of_bytes:.1%} of the bytes")
-    classes = sorted(seen.classes.items(), key=lambda one: -one[1][0])
-    shown_classes = (
-        f"{name} {plural(many, 'object')}, {human_bytes(size)}" for name, (many, size) in classes
-    )
-    print_line(f"storage classes: {'; '.join(shown_classes)}")
+    classes = sorted(listed.by_class.items(), key=lambda one: -one[1].objects)
+    texts = (f"{n} {plural(one.objects, 'object')}, {human_bytes(one.bytes)}" for n, one in classes)
+    print_line(f"storage classes: {'; '.join(texts)}")
 
 
-def _classes() -> Iterator[str]:
+def _bar(objects: int, most: int) -> str:
+    return "█" * -(-objects * _BAR_WIDTH // most)
+
+
+def _size_names() -> Iterator[str]:
     for low, high in zip(BOUNDS, (*BOUNDS[1:], None), strict=True):
         if not low:
             yield "empty"
@@ -130,207 +143,189 @@ def _classes() -> Iterator[str]:
             yield f"below {human_bytes(high)}"
 
 
-def _show_looked(looked: Sequence[Looked]) -> None:
-    if not looked:
-        print_line("formats: no object could be read")
-        return
-    counts = Counter(one.kind for one in looked)
-    examples = {one.kind: one for one in reversed(looked)}
+def _show_formats(scanned: Scanned, job: Job, coverage: Coverage) -> None:
+    below = f" below {_levels(job.layout)}" if len(scanned.jobs) > 1 else ""
     rows = [
-        (kind, f"{many:,}", f"{examples[kind].source.key}{_detail(examples[kind])}")
-        for kind, many in counts.most_common()
-    ]
-    heads = ("Format", "Objects", "Such as")
-    title = f"Formats of {plural(len(looked), 'object')} in a sample"
-    print_table(title, heads, rows, texts=(0, 2))
-    for setting, advice in _DECIDING.items():
-        many = sum(setting in one.detail for one in looked)
-        if many:
-            print_line(f"{plural(many, 'object')} left alone: {advice}")
-    if counts.keys() & {"parquet"}:
-        print_line("Parquet is only merged with --format parquet")
-
-
-def _detail(one: Looked) -> str:
-    return f" ({one.detail})" if one.detail else ""
-
-
-def _show_layout(found: Scanned) -> None:
-    choice = found.choice
-    if choice.clear:
-        (layout,) = choice.layouts
-        print_line(f"layout: {_layout(layout, choice.total)}")
-        if choice.why:
-            print_line(f"  {choice.why}")
-    elif choice.layouts:
-        best = "the two best" if len(choice.layouts) > 1 else "the best"
-        print_line(f"layout: not clear ({choice.why}); {best}:")
-        for layout in choice.layouts:
-            print_line(f"  {_layout(layout, choice.total)}")
-    else:
-        print_line(f"layout: {choice.why}")
-    if found.seen.keys.odd:
-        odd = plural(found.seen.keys.odd, "key")
-        print_line(
-            f"  {odd} with a level that is empty, . or ..: no source prefix can include them"
+        (
+            "other keys" if one is None else one.match,
+            f"{counts.objects:,}",
+            human_bytes(counts.bytes),
+            "not read" if one is None else _format(one),
+            "" if one is None else f"{outcome(one)}{one.evidence}",
         )
+        for one, counts in coverage.families.items()
+    ]
+    heads = ("Keys", "Objects", "Bytes", "Format", "Evidence")
+    title = f"Formats{below}, by the first bytes of {plural(scanned.read, 'object')}"
+    print_table(title, heads, rows, texts=(0, 3, 4))
 
 
-def _layout(one: Layout, total: int) -> str:
-    text = f"{one.shown}, {_fits(one, total)}"
-    if one.kinds:
-        text += f"; * stands for {wildcards(one.kinds)}"
-    if one.begin is not None and one.end is not None:
-        text += f"; dates from {_date(one.begin)} to {_date(one.end - 1)}"
-    elif one.date_format is None:
-        text += f"; depth {one.depth}, no dates"
-    outputs = f"about {plural(one.outputs, 'output')}"
-    return f"{text}; {plural(one.partitions, 'partition')}, {outputs}"
+def _format(proposal: Proposal) -> str:
+    """Return the proposed format with its options, such as ``csv, header = true``."""
+    options = dict(proposal.options[0]) if proposal.options else {}
+    options.pop("format", None)
+    return ", ".join((proposal.kind, *(f"{n} = {json.dumps(v)}" for n, v in options.items())))
 
 
-def _fits(one: Layout, total: int) -> str:
-    return f"{one.objects:,} of {plural(total, 'key')} fit ({one.objects / max(1, total):.1%})"
+def outcome(proposal: Proposal) -> str:
+    """Return how sure a proposal is, before its evidence."""
+    return f"{proposal.confidence}; " if proposal.options else ""
 
 
-def _show_arrivals(found: Scanned) -> None:
-    arrivals, seen = found.seen.arrivals, found.seen
-    usual = arrivals.usual_day
-    span = arrivals.last - arrivals.first
-    if usual is not None:
-        objects, size, days = usual
-        text = f"{objects:,.0f} objects and {human_bytes(size)} a day (the median of {days:,} days)"
+def _show_layouts(scanned: Scanned) -> None:
+    if not scanned.jobs:
+        print_line("layout: a run would compact none of these objects")
+    total = sum(one.objects for one in scanned.listed.places.values())
+    for job, coverage in scanned.jobs:
+        print_line(f"layout: {_layout(job.layout, coverage, total)}")
+        if job.layout.why:
+            print_line(f"  {job.layout.why}")
+
+
+def _levels(layout: Layout) -> str:
+    levels = [*layout.root, *layout.pattern]
+    levels += [layout.date_format] if layout.date_format else ["*"] * layout.depth
+    return "".join(f"{level}/" for level in levels) or "one partition, flat"
+
+
+def _layout(layout: Layout, coverage: Coverage, total: int) -> str:
+    share = layout.objects / max(1, total)
+    text = f"{_levels(layout)}, {layout.objects:,} of {plural(total, 'key')} fit ({share:.1%})"
+    if layout.date_format is None:
+        text += f"; depth {layout.depth}, no dates"
     else:
-        text = f"{plural(seen.objects, 'object')} within {human_seconds(span)}"
-    print_line(f"arrivals: {text}, the last one {instant(arrivals.last)}")
+        text += f"; dates from {_date(layout.begin)} to {_date(layout.end - 1)}"
+    outputs = f"about {plural(coverage.outputs, 'output')}"
+    return f"{text}; {plural(coverage.partitions, 'partition')}, {outputs}"
 
 
-def _show_skipped(found: Scanned) -> None:
-    for reason, one in sorted(_skipped(found).items()):
-        such = f", such as {one['examples'][0]}" if one["examples"] else ""
-        print_line(f"skipped: {plural(one['objects'], 'object')}, {reason}{such}{hint_of(reason)}")
+def _show_arrivals(listed: Listed) -> None:
+    days = (listed.last - listed.first) / _DAY
+    rate = ""
+    if days >= _DAYS_OF_A_RATE:
+        every = listed.every
+        rate = f", {every.objects / days:,.0f} objects and {human_bytes(every.bytes / days)} a day"
+    print_line(f"arrivals: from {instant(listed.first)} to {instant(listed.last)}{rate}")
 
 
-def _skipped(found: Scanned) -> dict[str, dict[str, Any]]:
-    """Return what a run would skip, by reason; includes objects outside of a clear layout."""
-    skipped = {reason.value: asdict(one) for reason, one in found.seen.skips.by_reason.items()}
-    if found.choice.clear:
-        (layout,) = found.choice.layouts
-        outside = found.choice.total - layout.objects
-        deeper = layout.way.named_below if layout.way is not None else 0
-        for reason, many in (
-            (SkipReason.UNPARTITIONED, outside),
-            (SkipReason.DEEPER_LEVEL, deeper),
-        ):
-            if many:
-                skipped[reason.value] = {"objects": many, "bytes": None, "examples": ()}
+def _skipped(scanned: Scanned) -> dict[str, dict[str, Any]]:
+    """Return what a run would skip, by reason; includes objects outside of all layouts."""
+    skipped = {reason.value: asdict(one) for reason, one in scanned.listed.skips.items()}
+    total = sum(one.objects for one in scanned.listed.places.values())
+    outside = total - sum(job.layout.objects for job, _ in scanned.jobs)
+    if outside > 0 and scanned.jobs:
+        skipped[SkipReason.UNPARTITIONED.value] = {
+            "objects": outside, "bytes": None, "examples": ()
+        }  # fmt: skip
     return skipped
 
 
-def _show_commands(found: Scanned) -> None:
-    if not found.proposals:
+def _show_commands(scanned: Scanned) -> None:
+    if not scanned.jobs:
         return
-    several = len(found.proposals) > 1
     print_line("Next", "bold")
-    if several and found.choice.either:
-        print_line("# use one of these, not both: they interpret the same keys differently")
-    for number, one in enumerate(found.proposals):
-        if several:
-            print_line(f"# for {one.layout.shown}")
-        _show_next(one, found.commands(number))
-    if found.proposals and not found.jobs:
+    for number, (job, coverage) in enumerate(scanned.jobs):
+        if len(scanned.jobs) > 1:
+            print_line(f"# for {_levels(job.layout)}")
+        for line in (*_choices(coverage.proposals), *_remarks(job)):
+            print_line(f"# {line}")
+        for command in scanned.commands(number).values():
+            print_line(command)
+    if not scanned.names:
         print_line("# scan again with --save NAME to keep this as a job: compactor run NAME")
 
 
-def _show_next(one: Proposal, commands: Mapping[str, str]) -> None:
-    decided = [_DECIDED[which] for which in _DECIDED if which in one.fields.items()]
-    for note in (*one.notes, *decided):
-        print_line(f"# {note}")
-    if one.fault:
-        print_line(f"# no input is possible for this: {one.fault}")
+def _choices(proposals: Sequence[Proposal]) -> Iterator[str]:
+    """Yield what a person has to choose."""
+    for proposal in proposals:
+        if proposal.options and not proposal.declared:
+            choices = (_choice(proposal.match, options) for options in proposal.options)
+            yield f"{proposal.match} is left alone: it is unsure; choose {' or '.join(choices)}"
+
+
+def _remarks(job: Job) -> Iterator[str]:
+    if job.fault:
+        yield f"no input is possible for this: {job.fault}"
         return
-    if one.now:
-        print_line("# with 0 a run takes even what arrived a moment ago; leave both out later")
-    for command in commands.values():
-        print_line(command)
+    if job.note:
+        yield job.note
+    if job.now:
+        yield "with 0 a run takes even what arrived a moment ago; leave both out later"
 
 
-def document(found: Scanned) -> dict[str, Any]:
+def _choice(match: str, options: Mapping[str, Any]) -> str:
+    """Return a declaration as the option ``--set``."""
+    texts = [f"{match}={options['format']}"]
+    for name, value in options.items():
+        if name != "format":
+            texts.append(f"{name}={json.dumps(value).strip(chr(34))}")
+    return f"--set {shlex.quote(','.join(texts))}"
+
+
+def document(scanned: Scanned) -> dict[str, Any]:
     """Return the result for JSON."""
-    seen = found.seen
-    small, small_bytes = seen.sizes.small
+    listed = scanned.listed
     return {
-        "source": found.uri,
-        "at": found.at,
-        "objects": seen.total_objects,
-        "bytes": seen.total_bytes,
-        "listed": seen.objects,
-        "extrapolated": None if seen.rest is None else asdict(seen.rest),
+        "source": scanned.uri,
+        "at": scanned.at,
+        "objects": listed.every.objects,
+        "bytes": listed.every.bytes,
+        "cut_at": listed.cut_at or None,
         "sizes": [
-            {"from": low, "objects": many, "bytes": size}
-            for low, many, size in zip(BOUNDS, seen.sizes.objects, seen.sizes.bytes, strict=True)
+            {"from": low, "objects": one.objects, "bytes": one.bytes}
+            for low, one in zip(BOUNDS, listed.by_size, strict=True)
         ],
-        "below_128_kib": {"objects": small, "bytes": small_bytes},
+        "below_128_kib": {"objects": listed.every.small, "bytes": listed.every.small_bytes},
         "storage_classes": {
-            name: {"objects": many, "bytes": size} for name, (many, size) in seen.classes.items()
+            name: {"objects": one.objects, "bytes": one.bytes}
+            for name, one in listed.by_class.items()
         },
-        "sample": [_one_looked(one) for one in found.looked],
-        "layout": {
-            "clear": found.choice.clear,
-            "why": found.choice.why,
-            "keys": found.choice.total,
-            "either": found.choice.either,
-            "candidates": [_one_layout(one) for one in found.choice.layouts],
-        },
-        "arrivals": _arrivals(found),
-        "skipped": _skipped(found),
-        "money": found.money.to_dict(),
-        "inputs": [
+        "arrivals": {"first": listed.first, "last": listed.last},
+        "skipped": _skipped(scanned),
+        "money": scanned.money.to_dict(),
+        "jobs": [
             {
-                "fields": dict(one.fields),
-                "notes": one.notes,
-                "fault": one.fault,
-                **(dict.fromkeys(_VERBS) if one.fault else found.commands(number)),
+                "layout": _layout_document(job.layout, coverage),
+                "formats": [
+                    _family(one, counts.objects, counts.bytes)
+                    for one, counts in coverage.families.items()
+                ],
+                "fields": dict(job.fields),
+                "note": job.note,
+                "fault": job.fault,
+                **(scanned.commands(number) or dict.fromkeys(_VERBS)),
             }
-            for number, one in enumerate(found.proposals)
+            for number, (job, coverage) in enumerate(scanned.jobs)
         ],
     }
 
 
-def _one_looked(one: Looked) -> dict[str, Any]:
+def _family(proposal: Proposal | None, objects: int, size: int) -> dict[str, Any]:
+    counts = {"objects": objects, "bytes": size}
+    if proposal is None:
+        return {"match": None, **counts}
     return {
-        "key": one.source.key,
-        "size": one.source.size,
-        "compression": one.compression,
-        "format": one.format,
-        "refused": one.refused,
-        "detail": one.detail,
+        "match": proposal.match,
+        **counts,
+        "kind": proposal.kind,
+        "confidence": proposal.confidence,
+        "evidence": proposal.evidence,
+        "share": proposal.share,
+        "declarations": proposal.options,
     }
 
 
-def _one_layout(one: Layout) -> dict[str, Any]:
+def _layout_document(layout: Layout, coverage: Coverage) -> dict[str, Any]:
     return {
-        "levels": [*one.root, *one.pattern],
-        "date_format": one.date_format,
-        "depth": one.depth,
-        "objects": one.objects,
-        "bytes": one.bytes,
-        "partitions": one.partitions,
-        "outputs": one.outputs,
-        "first": None if one.begin is None else _date(one.begin),
-        "last": None if one.end is None else _date(one.end - 1),
-        "wildcards": [{"kind": kind, "names": many} for kind, many in one.kinds],
-        "example": one.example,
-    }
-
-
-def _arrivals(found: Scanned) -> dict[str, Any]:
-    arrivals = found.seen.arrivals
-    usual = arrivals.usual_day
-    return {
-        "first": arrivals.first,
-        "last": arrivals.last,
-        "objects_a_day": None if usual is None else usual[0],
-        "bytes_a_day": None if usual is None else usual[1],
+        "levels": [*layout.root, *layout.pattern],
+        "date_format": layout.date_format,
+        "depth": layout.depth,
+        "why": layout.why,
+        "objects": layout.objects,
+        "partitions": coverage.partitions,
+        "outputs": coverage.outputs,
+        "first": None if layout.date_format is None else _date(layout.begin),
+        "last": None if layout.date_format is None else _date(layout.end - 1),
     }
 
 

@@ -156,8 +156,10 @@ def test_a_saved_job_is_read_back_as_it_was_and_appended_to_the_others(directory
         "retention_days": 1.5,
         "include": ["*.gz", 'a"b'],
     }
-    save_job(file, "new-1", saved)
-    assert tomllib.loads(file.read_text())["new-1"] == saved
+    lines = ["formats = [", "  # why", '  {match = "*.txt", format = "text"},', "]"]
+    save_job(file, "new-1", saved, lines)
+    declared = {"formats": [{"match": "*.txt", "format": "text"}]}
+    assert tomllib.loads(file.read_text())["new-1"] == saved | declared
     assert tomllib.loads(file.read_text())["logs"]["end"] == "today"
     assert read_job(file, "flat") is not None
 

@@ -50,6 +50,13 @@ def firehose(put: Put) -> None:
             put(f"logs/{hour:%Y/%m/%d/%H}/{name}", JSON.strip() * 3, hour + timedelta(minutes=9))
 
 
+def tables(put: Put) -> None:
+    for day in DAYS[:2]:
+        for n in range(16):
+            body = b"id,name,amount\n%d,Li,1.5\n%d,Bo,2.5\n" % (n, n + 99)
+            put(f"logs/{day:%Y/%m/%d}/orders-{n}.csv", body, day + timedelta(minutes=n))
+
+
 def flat(put: Put) -> None:
     for n in range(32):
         put(f"logs/events-{n:04}.json", JSON, DAYS[0] + timedelta(minutes=n))
@@ -68,6 +75,7 @@ LAYOUTS: dict[str, tuple[Callable[[Put], None], int]] = {
     "AWSLogs with accounts and regions": (aws_logs, 1),
     "Firehose by the hour": (firehose, 1),
     "flat without dates": (flat, 1),
+    "CSV by the day": (tables, 1),
     "two layouts beside each other": (mixed, 2),
 }
 
@@ -117,10 +125,10 @@ def test_plan_and_run_take_what_the_scan_counted(
     fill, inputs = LAYOUTS[name]
     many = filled(endpoint, bucket, fill)
     scan = answer(capsys, ["scan", f"s3://{bucket}/logs/", "--endpoint-url", endpoint, "--json"])
-    layout = scan["layout"]
-    assert (len(scan["inputs"]), layout["clear"]) == (inputs, inputs == 1)
-    assert sum(one["objects"] for one in layout["candidates"]) == many
-    for one, candidate in zip(scan["inputs"], layout["candidates"], strict=True):
+    assert len(scan["jobs"]) == inputs
+    assert sum(one["layout"]["objects"] for one in scan["jobs"]) == many
+    for one in scan["jobs"]:
+        candidate = one["layout"]
         program, *words = shlex.split(one["plan"])
         assert program == "compactor"
         plan = answer(capsys, [*words, "--json"])
@@ -143,7 +151,7 @@ def test_the_commands_are_printed_as_a_shell_takes_them(
     scan = answer(capsys, [*words, "--json"])
     assert main(words) == 0
     printed = capsys.readouterr().out.splitlines()
-    (one,) = scan["inputs"]
+    (one,) = scan["jobs"]
     box = printed[printed.index("Next") + 1 :]
     shown = [line for line in box if not line.startswith("#")]
     assert shown == [one["plan"], one["run"], one["verify"]]

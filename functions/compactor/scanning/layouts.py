@@ -1,281 +1,180 @@
-"""Counts for each possible layout of the keys, while they are listed in order. Pure.
-
-Memory depends on the number of layouts, not of keys: a directory is analysed when its first key
-arrives, and partitions are counted where one ends and the next begins.
-"""
+"""Chooses how keys are divided into partitions: by dates or by depth. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from itertools import accumulate
 
-from compactor.encoding.output_encoding import (
-    COMPRESSED_TARGET_BYTES,
-    PLAIN_TARGET_BYTES,
-    packing_class,
-)
-from compactor.model import Compression, SourceObject
-from compactor.scanning.date_levels import Dated, is_unpadded, readings
+from compactor.scanning.dates import date_in, is_unpadded
 from compactor.settings.windows import named_level
 
-#: Maximum number of levels below the scanned prefix that form partitions without dates.
-MOST_DEPTH = 12
-# Further ways to read keys, and further names of a level, are ignored.
-_MOST_WAYS, _MOST_NAMES = 256, 1_000
-_ACCOUNT = re.compile(r"\d{12}")
-_REGION = re.compile(r"(?:[a-z]{2}|us-gov|us-iso[a-z]?|eu-isoe)(?:-[a-z]+)+-\d")
-# Segments that a source's URI must not have.
-_ODD = re.compile(r"[*\x00-\x1f\x7f]")
+# Shares of the keys: for one layout alone, and for each of several.
+_CLEAR, _SOME = 0.9, 0.05
+# Of the keys with a coarser date, for a finer one instead; of all keys, against dates.
+_FINER, _FEW = 0.99, 0.01
+_MOST_LAYOUTS = 4
+# Partitions with fewer objects gain little.
+_GOOD_PARTITION = 10
+_ACCOUNT_OR_REGION = re.compile(r"\d{12}|(?:[a-z]{2}|us-gov|us-iso[a-z]?)(?:-[a-z]+)+-\d")
 
 
-@dataclass(slots=True)
-class Level:
-    """The names of one level before the date.
-
-    Attributes:
-        names: at most 1,000 of them.
-    """
-
-    names: set[str] = field(default_factory=set)
-
-    def add(self, name: str) -> None:
-        """Add a name."""
-        if len(self.names) < _MOST_NAMES:
-            self.names.add(name)
-
-    @property
-    def kind(self) -> str:
-        """``account`` or ``region`` if all names are of that kind, else empty."""
-        for kind, pattern in (("account", _ACCOUNT), ("region", _REGION)):
-            if all(pattern.fullmatch(name) for name in self.names):
-                return kind
-        return ""
-
-    @property
-    def segment(self) -> str:
-        """The level's segment in a source's URI: its only name, or a wildcard.
-
-        Accounts and regions always become a wildcard: others will follow, and a source that changes
-        later needs another destination.
-        """
-        (first, *others) = sorted(self.names)
-        if not others and not self.kind and not _ODD.search(first):
-            return first
-        name, equals, _ = first.partition("=")
-        named = equals and all(one.startswith(f"{name}=") for one in others)
-        return f"{name}=*" if named and not _ODD.search(name) else "*"
-
-
-@dataclass(slots=True)
-class Packs:
-    """The sources that would become outputs at the default sizes.
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One way to divide keys into partitions.
 
     Attributes:
-        plain, compressed: bytes of sources that would be packed together.
-        large, large_bytes: number and bytes of sources that would each be copied alone.
+        root: levels of the source below the scanned prefix, up to its first wildcard.
+        pattern: the levels after it, with wildcards.
+        date_format: of the levels after those; None if the depth decides.
+        objects: number of keys that fit.
+        begin, end: range of the dates, UNIX seconds.
+        why: why it is not by dates; empty if there is nothing to say.
+        partition_of: the partition of each directory that fits.
     """
 
-    plain: int = 0
-    compressed: int = 0
-    large: int = 0
-    large_bytes: int = 0
-
-    def add(self, one: SourceObject) -> None:
-        """Add a source."""
-        compressed = packing_class(one.key).compression is not Compression.NONE
-        target = COMPRESSED_TARGET_BYTES if compressed else PLAIN_TARGET_BYTES
-        if one.size >= target // 2:
-            self.large += 1
-            self.large_bytes += one.size
-        elif compressed:
-            self.compressed += one.size
-        else:
-            self.plain += one.size
-
-    def __add__(self, other: Packs) -> Packs:
-        """Return the sum of both."""
-        return Packs(
-            self.plain + other.plain,
-            self.compressed + other.compressed,
-            self.large + other.large,
-            self.large_bytes + other.large_bytes,
-        )
-
-    def outputs(self, partitions: int) -> int:
-        """Return the approximate number of outputs in ``partitions`` partitions."""
-        full = self.compressed // COMPRESSED_TARGET_BYTES + self.plain // PLAIN_TARGET_BYTES
-        return (partitions if self.plain or self.compressed else 0) + full + self.large
-
-
-@dataclass(slots=True)
-class Way:
-    """The keys below a date that is read in one particular way.
-
-    Attributes:
-        format: for ``date_format``.
-        levels: before the date.
-        named_below: number of keys with a level below the date that names a column.
-        begin, end: range of the periods, UNIX seconds.
-    """
-
-    format: str
-    levels: tuple[Level, ...]
+    root: tuple[str, ...] = ()
+    pattern: tuple[str, ...] = ()
+    date_format: str | None = None
+    depth: int = 0
     objects: int = 0
-    bytes: int = 0
-    partitions: int = 0
-    named_below: int = 0
-    begin: float = inf
-    end: float = -inf
-    example: str = ""
-    packs: Packs = field(default_factory=Packs)
-    _partition: str = ""
-    _named: bool = False
-
-    def enter(self, dated: Dated, partition: str, *, named: bool) -> None:
-        """Start a directory, which belongs to this partition."""
-        if partition != self._partition or not self.objects:
-            self.partitions += 1
-            self._partition = partition
-        for level, name in zip(self.levels, dated.lead, strict=True):
-            level.add(name)
-        self._named = named
-        self.begin, self.end = min(self.begin, dated.begin), max(self.end, dated.end)
-
-    def add(self, one: SourceObject) -> None:
-        """Add a key in the current directory."""
-        self.example = self.example or one.key
-        self.objects += 1
-        self.bytes += one.size
-        self.named_below += self._named
-        self.packs.add(one)
+    begin: float = 0.0
+    end: float = 0.0
+    why: str = ""
+    partition_of: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-@dataclass(slots=True)
-class Depths:
-    """Keys by their number of levels.
+class _Directory:
+    """A directory, and what its levels name."""
 
-    Attributes:
-        objects: by number of levels, and by how many of these must belong to the partition because
-            the last of them names a column.
-        partitions: number of prefixes by depth.
-        common: the leading levels that all keys share.
+    def __init__(self, path: str, prefix: str, objects: int) -> None:
+        self.path, self.objects = path, objects
+        self.levels = tuple(path[len(prefix) :].split("/")[:-1])
+        self.date = date_in(self.levels)
+        column = named_level(path, len(prefix))
+        # Number of levels up to the last that names a column, which the partition must include.
+        self.named = column.count("/") + 1 if column else 0
+        lead, text = (self.date.lead, self.date.format) if self.date else ((), "")
+        self.columns = tuple(level.partition("=")[0] * ("=" in level) for level in lead)
+        # A coarser date fits, too.
+        self.formats = [*accumulate(text.split("/"), "{}/{}".format)] if text else []
+        self.names_below = self.date is not None and self.named > self.date.levels
+
+    def partition(self, levels: int) -> str:
+        return "".join(f"{level}/" for level in self.levels[:levels])
+
+
+def choose(directories: Mapping[str, int], prefix: str) -> list[Layout]:
+    """Return the layout of the keys, or several that each have keys of their own.
+
+    Args:
+        directories: number of objects by directory.
+        prefix: what was scanned; a layout of a whole bucket leaves room for a destination.
     """
-
-    objects: Counter[tuple[int, int]] = field(default_factory=Counter)
-    bytes: int = 0
-    partitions: list[int] = field(default_factory=lambda: [0] * (MOST_DEPTH + 1))
-    common: tuple[str, ...] | None = None
-    example: str = ""
-    packs: Packs = field(default_factory=Packs)
-    _levels: tuple[str, ...] | None = None
-    _kind: tuple[int, int] = (0, 0)
-
-    def enter(self, levels: tuple[str, ...]) -> None:
-        """Start a directory."""
-        before = self._levels
-        same = _shared(levels, before) if before is not None else -1
-        for depth in range(same + 1, min(len(levels), MOST_DEPTH) + 1):
-            self.partitions[depth] += 1
-        common = levels if self.common is None else self.common
-        self.common = common[: _shared(common, levels)]
-        self._levels = levels
-        self._kind = len(levels), _named(levels)
-
-    def add(self, one: SourceObject) -> None:
-        """Add a key in the current directory."""
-        self.objects[self._kind] += 1
-        self.bytes += one.size
-        self.example = self.example or one.key
-        self.packs.add(one)
-
-    @property
-    def total(self) -> int:
-        """Number of all keys."""
-        return self.objects.total()
-
-    def fitting(self, depth: int) -> int:
-        """Return the number of keys at this depth or deeper that lose no column by it."""
-        return sum(
-            many
-            for (levels, named), many in self.objects.items()
-            if levels >= depth and named <= depth
-        )
+    every = [_Directory(path, prefix, objects) for path, objects in directories.items()]
+    # No source's URI has a level that is empty, . or ..
+    every = [directory for directory in every if not {"", ".", ".."} & set(directory.levels)]
+    total = _objects(every)
+    if not total:
+        return []
+    best, why = _best_dated(every), ""
+    if _objects(directory for directory in every if is_unpadded(directory.levels)) > _FEW * total:
+        why = "dates without zeros in front, which date_format cannot express: partitions by depth"
+    elif _objects(directory for directory in every if directory.names_below) > _FEW * total:
+        why = "levels below the date name columns, which only a depth keeps: partitions by depth"
+    if why or best is None or best.objects < _FEW * total:
+        return [_by_depth(every, () if prefix else _common(every)[:1], why)]
+    return [best] if best.objects >= _CLEAR * total else _several(every, total)
 
 
-class Keys:
-    """All keys below a prefix, added in order.
+def _several(directories: Sequence[_Directory], total: int) -> list[Layout]:
+    """Return up to four layouts by date, and one by depth for the keys without a date."""
+    layouts: list[Layout] = []
+    while len(layouts) < _MOST_LAYOUTS:
+        best = _best_dated(directories)
+        if best is None or (layouts and best.objects < _SOME * total):
+            break
+        layouts.append(best)
+        directories = [one for one in directories if one.path not in best.partition_of]
+    undated = [directory for directory in directories if directory.date is None]
+    root = _common(undated) if undated else ()
+    # A source must not contain the keys of another.
+    apart = all(root[: len(best.root)] != best.root[: len(root)] for best in layouts)
+    if apart and _objects(undated) >= _SOME * total:
+        layouts.append(_by_depth(undated, root, ""))
+    return sorted(layouts, key=lambda layout: -layout.objects)
 
-    Attributes:
-        ways: to read them as dated, by the names of columns in the levels before the date, and by
-            the format.
-        all: all keys; undated: those without a date.
-        unpadded: number of keys with a date without leading zeros.
-        odd: number of keys with a level that no URI can name.
+
+def _best_dated(directories: Sequence[_Directory]) -> Layout | None:
+    """Return the date that most keys have, as fine as nearly all of these have it."""
+    formats: dict[tuple[tuple[str, ...], str], list[_Directory]] = defaultdict(list)
+    for directory in directories:
+        for text in directory.formats:
+            formats[directory.columns, text].append(directory)
+    counts = {which: _objects(fitting) for which, fitting in formats.items()}
+    nearly = [which for which in counts if counts[which] >= _FINER * max(counts.values())]
+    finest = max(nearly, key=lambda which: which[1].count("/"), default=None)
+    return _by_date(formats[finest], finest[1]) if finest else None
+
+
+def _by_date(directories: Sequence[_Directory], text: str) -> Layout:
+    dates = [directory.date for directory in directories if directory.date is not None]
+    segments = [_segment(set(names)) for names in zip(*(date.lead for date in dates), strict=True)]
+    root = next((at for at, segment in enumerate(segments) if "*" in segment), len(segments))
+    levels = len(segments) + text.count("/") + 1
+    return Layout(
+        root=tuple(segments[:root]),
+        pattern=tuple(segments[root:]),
+        date_format=text,
+        objects=_objects(directories),
+        begin=min(date.begin for date in dates),
+        end=max(date.end for date in dates),
+        partition_of={directory.path: directory.partition(levels) for directory in directories},
+    )
+
+
+def _segment(names: set[str]) -> str:
+    """Return a level's segment in a source's URI: its only name, or a wildcard.
+
+    Accounts and regions always become a wildcard: others will follow.
     """
-
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self._directory: str | None = None
-        self._entered: tuple[Way | Depths, ...] = ()
-        self.ways: dict[tuple[tuple[str, ...], str], Way] = {}
-        self.all, self.undated = Depths(), Depths()
-        self.total = self.unpadded = self.odd = 0
-        self._is_unpadded = self._is_odd = False
-
-    def add(self, one: SourceObject) -> None:
-        """Add the next key."""
-        at = one.key.rfind("/") + 1
-        directory = one.key[:at]
-        if directory != self._directory:
-            self._directory = directory
-            self._enter(directory)
-        self.total += 1
-        self.unpadded += self._is_unpadded
-        self.odd += self._is_odd
-        for each in self._entered:
-            each.add(one)
-
-    def _enter(self, directory: str) -> None:
-        levels = tuple(directory[len(self._prefix) :].split("/")[:-1])
-        self._is_unpadded = self._is_odd = False
-        if any(level in ("", ".", "..") for level in levels):
-            self._entered, self._is_odd = (), True
-            return
-        self._is_unpadded = is_unpadded(levels)
-        ways = [self._way(dated, levels) for dated in readings(levels)]
-        depths = [self.all] if ways else [self.all, self.undated]
-        for one in depths:
-            one.enter(levels)
-        self._entered = (*depths, *(way for way in ways if way is not None))
-
-    def _way(self, dated: Dated, levels: Sequence[str]) -> Way | None:
-        named = tuple(
-            f"{name}=" if (name := one.partition("=")[0]) != one else "" for one in dated.lead
-        )
-        way = self.ways.get((named, dated.format))
-        if way is None:
-            if len(self.ways) == _MOST_WAYS:
-                return None
-            way = self.ways[named, dated.format] = Way(
-                dated.format, tuple(Level() for _ in dated.lead)
-            )
-        partition = "/".join(levels[: dated.levels])
-        way.enter(dated, partition, named=_named(levels) > dated.levels)
-        return way
+    first, *later = sorted(names)
+    fixed = all(_ACCOUNT_OR_REGION.fullmatch(name) for name in names)
+    if not later and not fixed:
+        return first
+    column, equals, _ = first.partition("=")
+    is_column = equals and all(name.startswith(f"{column}=") for name in later)
+    return f"{column}=*" if is_column else "*"
 
 
-def _named(levels: Sequence[str]) -> int:
-    """Return the number of levels up to the last one that names a column to query engines."""
-    named = named_level("".join(f"{level}/" for level in levels), 0)
-    return named.count("/") + 1 if named else 0
+def _by_depth(directories: Sequence[_Directory], root: tuple[str, ...], why: str) -> Layout:
+    """Return the deepest level below a root whose partitions are not too small."""
+    above, deepest = len(root), max(len(directory.levels) for directory in directories)
+    objects = {directory.path: directory.objects for directory in directories}
+    partitions = [
+        {
+            directory.path: directory.partition(levels)
+            for directory in directories
+            if len(directory.levels) >= levels >= directory.named
+        }
+        for levels in range(above, deepest + 1)
+    ]
+    counts = [sum(map(objects.__getitem__, fitting)) for fitting in partitions]
+    most = max(counts)
+    depths = [depth for depth, count in enumerate(counts) if count == most]
+    sizes = {depth: most / len(set(partitions[depth].values())) for depth in depths}
+    depth = max((d for d in depths if sizes[d] >= _GOOD_PARTITION), default=min(depths))
+    return Layout(root, depth=depth, objects=most, why=why, partition_of=partitions[depth])
 
 
-def _shared(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the number of leading levels that both share."""
-    for number, (left, right) in enumerate(zip(one, other, strict=False)):
-        if left != right:
-            return number
-    return min(len(one), len(other))
+def _common(directories: Sequence[_Directory]) -> tuple[str, ...]:
+    """Return the leading levels that all share."""
+    first, last = (pick(directory.levels for directory in directories) for pick in (min, max))
+    shared = [level == other for level, other in zip(first, last, strict=False)]
+    return first[: (*shared, False).index(False)]
+
+
+def _objects(directories: Iterable[_Directory]) -> int:
+    return sum(directory.objects for directory in directories)

@@ -1,184 +1,249 @@
-"""The input of a run for each layout that was found, validated like any other. Pure."""
+"""Proposes a format for each family of keys, from the first bytes of a few objects."""
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import islice, zip_longest
 from typing import Any
 
-from compactor.errors import InvalidInput
-from compactor.scanning.choosing import Choice, Layout
-from compactor.scanning.listing_sums import Arrivals
-from compactor.settings.settings import Settings
-from compactor.settings.uris import S3Uri
-from compactor.sizes import plural
+from compactor.encoding.codecs import beginning
+from compactor.errors import SourceChanged, UnreadableSource
+from compactor.formats import detect
+from compactor.formats.characters import is_utf8
+from compactor.formats.declaration import Declaration, parse_formats
+from compactor.model import SourceObject
+from compactor.ports import ObjectStore
+from compactor.scanning.columns import Confidence, header_of, read_tables
+from compactor.scanning.listing import Listed, directory_shape, split_key
 
-_AFTER = "-compacted"
-_LONGEST_BUCKET = 63
-_DAY = timedelta(days=1)
-# A window of hours has at most 100,000 hours.
-_MOST_DAYS_OF_HOURS = 4_000
-# With a moving window, a run every week misses no day.
-_LEAST_DAYS = 7
-# Of data of so few days, the part that is still arriving is most or all.
-_FEW_DAYS = 2
-_DAY_SECONDS = 86_400
-_POSITIONAL = ("s3_source_uri", "s3_destination_uri")
+#: Maximum number of objects that are read, and of bytes of each, in one GET.
+MOST_SAMPLED, RANGE_BYTES = 64, 256 << 10
+# What objects are that no declaration helps, by their first bytes.
+_MAGICS = {
+    b"\xff\xd8\xff": "images (JPEG)",
+    b"\x89PNG": "images (PNG)",
+    b"GIF8": "images (GIF)",
+    b"PK\x03\x04": "zip archives",
+    b"ORC": "ORC files",
+    b"Obj\x01": "Avro files",
+    b"%PDF": "PDF documents",
+    b"---": "YAML or PEM documents",
+    b"<": "XML or HTML documents",
+    b"{": "JSON documents over several lines",
+    b"[": "JSON documents over several lines",
+}
+# Formats that a name, dates or a header show.
+_SHOWN = {"empty", "text", "parquet", "vpc_flow", "cloudfront"}
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
-    """The input of a run for one layout.
+class Head:
+    """The first bytes of an object.
 
     Attributes:
-        fields: of the input, without defaults.
-        now: further fields for a first run, which takes objects that arrived a moment ago.
-        notes: what the user must know about them.
-        fault: why there is no such input; empty if there is.
+        relative: its key below the source root.
+        plain: decompressed bytes.
+        complete: whether they are all.
+        fault: why they could not be read.
     """
 
-    layout: Layout
-    fields: Mapping[str, Any]
-    now: Mapping[str, Any]
-    notes: tuple[str, ...] = ()
+    relative: str
+    plain: bytes = b""
+    complete: bool = False
     fault: str = ""
 
-    def command(self, verb: str, *more: str, job: str = "") -> str:
-        """Return a shell command, such as ``compactor plan …``.
+    def format(self, declaration: Declaration | None = None) -> str:
+        """Return the format as which a run takes the object; empty if it leaves it alone."""
+        key, complete = self.relative, self.complete
+        try:
+            detected = detect(self.plain, key, complete=complete, declaration=declaration)
+        except UnreadableSource:
+            return ""
+        return "" if self.fault else "empty" if detected is None else detected.format.value
 
-        Args:
-            verb: plan, run or verify.
-            more: further words.
-            job: name under which the fields were saved; empty if they were not.
-        """
-        words = [job] if job else [str(self.fields[name]) for name in _POSITIONAL]
-        options = dict(self.now) if job else {**self.fields, **self.now}
-        for name, value in options.items() if verb != "verify" else ():
-            if name not in _POSITIONAL:
-                words += ["--" + name.replace("_", "-"), str(value)]
-        return " ".join(shlex.quote(word) for word in ("compactor", verb, *words, *more))
+    @property
+    def kind(self) -> str:
+        """What it is if it cannot be compacted; empty for lines of text."""
+        plain = self.plain.lstrip()
+        kinds = (kind for magic, kind in _MAGICS.items() if plain.startswith(magic))
+        return self.fault or next(kinds, "binary data" if b"\0" in plain else "")
 
 
-def propose(
-    choice: Choice,
-    root: S3Uri,
-    now: float,
-    *,
-    destination: str | None,
-    decided: Mapping[str, Any],
-    arrivals: Arrivals,
-) -> list[Proposal]:
-    """Return a proposal for each layout of a choice.
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """What to declare for one family of keys.
+
+    Attributes:
+        match: a glob for its keys below the source root.
+        kind: the format, or what its objects are if they cannot be compacted.
+        options: declarations without ``match``: none if none is needed or possible, else the
+            proposed one, and others that a person may choose.
+        share: of its objects that a run takes.
+        example: a key of the family.
+    """
+
+    match: str
+    kind: str
+    example: str
+    evidence: str
+    share: float = 1.0
+    options: tuple[Mapping[str, Any], ...] = ()
+    confidence: Confidence = Confidence.CERTAIN
+
+    @property
+    def declared(self) -> tuple[Declaration, ...]:
+        """The declaration to write; none if it is left to a person."""
+        proposed = self.options[:1] if self.confidence is not Confidence.UNSURE else ()
+        return parse_formats([{"match": self.match, **options} for options in proposed])
+
+    def matches(self, relative: str) -> bool:
+        """Return whether a key below the source root matches."""
+        return fnmatchcase(relative, self.match)
+
+
+def sample(listed: Listed, directories: Iterable[str]) -> list[SourceObject]:
+    """Return at most 64 objects of these directories, as many of each shape of keys."""
+    within, mixed = frozenset(directories), random.Random(17)  # noqa: S311 - always the same
+    shapes = [
+        [one for one in mixed.sample(sources, len(sources)) if split_key(one.key)[0] in within]
+        for sources in listed.shapes.values()
+    ]
+    turns = zip_longest(*sorted(shapes, key=len, reverse=True))
+    return list(islice((source for turn in turns for source in turn if source), MOST_SAMPLED))
+
+
+def read_heads(
+    sources: Sequence[SourceObject], root: str, store: ObjectStore, on_head: Callable[[], None]
+) -> list[Head]:
+    """Read the first bytes of objects below a source root, with one GET each.
+
+    Raises:
+        TransientStoreError: the store did not answer.
+    """
+
+    def head(source: SourceObject) -> Head:
+        relative = source.key[len(root) :]
+        try:
+            stored = store.read_range(source, 0, min(source.size, RANGE_BYTES))
+            return Head(relative, *beginning(stored, complete=len(stored) == source.size))
+        except SourceChanged:
+            return Head(relative, fault="changed")
+        except UnreadableSource as error:
+            return Head(relative, fault=error.reason)
+        finally:
+            on_head()
+
+    with ThreadPoolExecutor(8, thread_name_prefix="sample") as pool:
+        return list(pool.map(head, sources))
+
+
+def propose_formats(heads: Iterable[Head], given: Sequence[Declaration]) -> list[Proposal]:
+    """Return a proposal for each extension, or for each of its directories where they differ.
 
     Args:
-        choice: of the keys' layout.
-        root: what was scanned.
-        now: UNIX seconds.
-        destination: URI; by default, one beside the scanned prefix.
-        decided: fields that the sampled objects require.
-        arrivals: of what was listed.
+        heads: a sample of all keys.
+        given: declarations of a person, which come first.
     """
-    places = _destinations(choice, root, destination)
-    proposals = []
-    for layout, (place, notes) in zip(choice.layouts, places, strict=True):
-        fields = {
-            "s3_source_uri": _source(root, layout),
-            "s3_destination_uri": place,
-            **_partitions(layout, now),
-            **decided,
-        }
-        more = _window_notes(layout, fields)
-        young = _for_young(layout, arrivals)
-        if arrivals.recent and not young:
-            recent = plural(arrivals.recent, "object")
-            more += (f"{recent} arrived within the hour: their partitions may wait",)
-        proposals.append(Proposal(layout, fields, young, (*notes, *more), _fault(fields, now)))
-    return proposals
+    names = defaultdict[str, dict[str, list[Head]]](lambda: defaultdict(list))
+    declared = defaultdict[Declaration, list[Head]](list)
+    for head in heads:
+        directory, name = split_key(head.relative)
+        declaration = next((one for one in given if one.matches(head.relative)), None)
+        family = declared[declaration] if declaration else names[name][directory_shape(directory)]
+        family.append(head)
+    proposals: list[Proposal] = []
+    for name, shapes in names.items():
+        whole = _propose(name, [head for own in shapes.values() for head in own])
+        if whole.share == 1 or len(shapes) == 1:
+            proposals.append(whole)
+        else:
+            proposals += (_propose(shape + name, own) for shape, own in shapes.items())
+    # Of two patterns that match a key the longer comes first, and counts.
+    proposals.sort(key=lambda proposal: (-len(proposal.match), proposal.match))
+    proposals = [_unless_it_declares_others(proposal, proposals) for proposal in proposals]
+    return [_as_given(one, declared[one]) for one in given if one in declared] + proposals
 
 
-def _for_young(layout: Layout, arrivals: Arrivals) -> Mapping[str, Any]:
-    """Return the fields for a run that takes what arrived a moment ago, if that is most of it."""
-    fields = dict.fromkeys(("settle_seconds", "open_partition_seconds"), 0)
-    # A partition that received an object within the hour is left open, with all its objects.
-    days = (layout.end - layout.begin) / _DAY_SECONDS if layout.begin and layout.end else 0
-    objects = sum(many for many, _ in arrivals.days.values())
-    is_most = days <= _FEW_DAYS or 2 * arrivals.recent >= objects
-    return fields if arrivals.recent and is_most else {}
+def _as_given(declaration: Declaration, heads: Sequence[Head]) -> Proposal:
+    fitting, many = sum(head.format(declaration) != "" for head in heads), len(heads)
+    evidence = f"declared by you: {fitting} of {many} begin so"
+    example = heads[0].relative
+    return Proposal(declaration.match, declaration.name, example, evidence, fitting / many)
 
 
-def _fault(fields: Mapping[str, Any], now: float) -> str:
-    try:
-        Settings.from_input(fields).window(now)
-    except InvalidInput as error:
-        return str(error)
-    return ""
+def _unless_it_declares_others(proposal: Proposal, proposals: Sequence[Proposal]) -> Proposal:
+    undeclared = (other for other in proposals if other is not proposal and not other.declared)
+    shadowed = [other.match for other in undeclared if proposal.matches(other.example)]
+    if not shadowed or not proposal.declared:
+        return proposal
+    evidence = f"{proposal.evidence}; it also matches keys of {shadowed[0]}"
+    return replace(proposal, confidence=Confidence.UNSURE, evidence=evidence, share=0.0)
 
 
-def _source(root: S3Uri, layout: Layout) -> str:
-    return root.uri + "".join(f"{one}/" for one in (*layout.root, *layout.pattern))
+def _propose(match: str, heads: Sequence[Head]) -> Proposal:
+    """Return what to declare about the objects of a family, if anything."""
+    many, example = len(heads), heads[0].relative
+    formats = Counter(filter(None, (head.format() for head in heads)))
+    fitting, share = formats.total(), formats.total() / many
+    kinds = Counter(head.kind for head in heads if not head.format())
+    kind, of_kind = kinds.most_common(1)[0] if kinds else ("", 0)
+    is_table = ".csv" in match or ".tsv" in match
+    if fitting == many or (2 * fitting >= many and kind):
+        how = "by name or first line" if formats.keys() <= _SHOWN else "proven by parsing"
+        evidence = f"no declaration needed: {fitting} of {many} {how}"
+        evidence += f"; {of_kind} cannot be compacted: {kind}" if kind else ""
+        return Proposal(match, ", ".join(sorted(formats)), example, evidence, share)
+    if all(head.plain.startswith(b"PAR1") for head in heads):
+        evidence = f"{many} of {many} begin as Parquet does"
+        options = ({"format": "parquet"},)
+        return _if_it_helps(Proposal(match, "", example, evidence, options=options), heads)
+    if kind and not is_table:
+        evidence = f"cannot be compacted: {of_kind} of {many} are {kind}"
+        return Proposal(match, kind, example, evidence, share)
+    return _if_it_helps(_of_lines(match, heads, is_table=is_table), heads)
 
 
-def _partitions(layout: Layout, now: float) -> dict[str, Any]:
-    """Return the fields that define partitions, and a window with all dates that were seen."""
-    if layout.date_format is None or layout.begin is None or layout.end is None:
-        return {"depth": layout.depth} if layout.depth else {}
-    first, last = _days(layout)
-    if "%H" in layout.date_format and last - first > _MOST_DAYS_OF_HOURS * _DAY:
-        first = last - _MOST_DAYS_OF_HOURS * _DAY
-    today = datetime.fromtimestamp(now, UTC).date()
-    is_day = re.search("%[dj]", layout.date_format) is not None
-    if today - 2 * _DAY <= last.date() and (last.date() <= today or not is_day):
-        # Objects go on arriving, so the window moves on with them.
-        days = max((today - first.date()).days, _LEAST_DAYS)
-        window = {"start": f"today-{days}", "end": "today"}
-    else:
-        window = {"start": first.date().isoformat(), "end": last.date().isoformat()}
-    return {"date_format": layout.date_format, **window}
+def _of_lines(match: str, heads: Sequence[Head], *, is_table: bool) -> Proposal:
+    """Propose CSV, TSV or text for objects that may be either."""
+    example, decoded = heads[0].relative, [_decoded(head) for head in heads]
+    encoding = {} if decoded == heads else {"encoding": "single_byte"}
+    format, delimiter = ("tsv", "\t") if ".tsv" in match else ("csv", ",")
+    options, tables, alone = read_tables([(head.plain, head.complete) for head in heads], delimiter)
+    wide = [table for table in tables if len(table[0]) > 1 < len(table)]
+    dated = sum(head.format() != "" for head in decoded)
+    if 2 * len(tables) > len(heads) and (is_table or (len(wide) == len(heads) and not dated)):
+        present, confidence, evidence = header_of(tables)
+        declarations = tuple(
+            {"format": format, "header": header, **options, **encoding}
+            for header in (present, not present)
+        )
+        if not alone:
+            evidence, confidence = f"{evidence}; other delimiters fit as well", Confidence.UNSURE
+        evidence = f"header: {evidence}"
+        return Proposal(match, "", example, evidence, 1.0, declarations, confidence)
+    evidence = f"text: {dated} of {len(heads)} begin with a time"
+    confidence = Confidence.LIKELY if 2 * dated >= len(heads) else Confidence.UNSURE
+    text = {"format": "text", **encoding}
+    return Proposal(match, "", example, evidence, 1.0, (text,), confidence)
 
 
-def _days(layout: Layout) -> tuple[datetime, datetime]:
-    begin, end = layout.begin or 0.0, layout.end or 0.0
-    return datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(end - 1, UTC)
+def _decoded(head: Head) -> Head:
+    """Return a head in UTF-8 that is in another encoding."""
+    if is_utf8(head.plain, complete=head.complete):
+        return head
+    return replace(head, plain=head.plain.decode("latin-1").encode())
 
 
-def _window_notes(layout: Layout, fields: Mapping[str, Any]) -> tuple[str, ...]:
-    first, last = _days(layout)
-    if "%H" not in fields.get("date_format", "") or last - first <= _MOST_DAYS_OF_HOURS * _DAY:
-        return ()
-    return (f"the keys begin on {first.date()}; a window of hours has at most 100,000",)
-
-
-def _destinations(
-    choice: Choice, root: S3Uri, given: str | None
-) -> list[tuple[str, tuple[str, ...]]]:
-    """Return each layout's destination, with notes about it."""
-    found = []
-    for number, layout in enumerate(choice.layouts, 1):
-        own = ""
-        if len(choice.layouts) > 1 and not choice.either:
-            own = f"{layout.root[-1] if layout.root else number}/"
-        found.append(_destination(layout, root, given, own))
-    names = [place for place, _ in found]
-    if len(set(names)) < len(names) and not choice.either:
-        found = [(f"{place}{n}/", notes) for n, (place, notes) in enumerate(found, 1)]
-    return found
-
-
-def _destination(
-    layout: Layout, root: S3Uri, given: str | None, own: str
-) -> tuple[str, tuple[str, ...]]:
-    if given is not None:
-        return S3Uri.parse("s3_destination_uri", given).uri + own, ()
-    if root.prefix:
-        return f"s3://{root.bucket}/{root.prefix[:-1]}{_AFTER}/{own}", ()
-    if layout.root:
-        return f"s3://{root.bucket}/{layout.root[0]}{_AFTER}/", ()
-    bucket = root.bucket[: _LONGEST_BUCKET - len(_AFTER)] + _AFTER
-    note = (
-        f"a source that is a whole bucket leaves no room in it: make s3://{bucket}/ first, or name"
-        " a destination of yours after the source"
-    )
-    return f"s3://{bucket}/data/{own}", (note,)
+def _if_it_helps(proposal: Proposal, heads: Sequence[Head]) -> Proposal:
+    """Return the proposal if the very bytes can be read as it declares."""
+    declaration, *_ = parse_formats(proposal.options)
+    share = sum(head.format(declaration) != "" for head in heads) / len(heads)
+    if not share:
+        evidence = f"cannot be compacted: none can be read as {declaration.text}"
+        return replace(proposal, kind="unknown", evidence=evidence, options=(), share=0.0)
+    return replace(proposal, kind=declaration.name, share=share if proposal.declared else 0.0)

@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from compactor.errors import InvalidInput
-from compactor.money import Verdict
+from compactor.formats.declaration import LINES_OF, Declaration, parse_formats
+from compactor.model import Format
+from compactor.money import RunWork, Verdict
 from compactor.s3.store import S3Store
-from compactor.scanning.choosing import Choice, choose
-from compactor.scanning.proposals import Proposal, propose
-from compactor.scanning.sample import Looked, look, required_by, taken_shares
-from compactor.scanning.savings import holdings_of, work_of
-from compactor.scanning.scan import Seen, scan
+from compactor.scanning.coverage import Coverage, holdings_of
+from compactor.scanning.jobs import Job, destinations, propose_job
+from compactor.scanning.layouts import choose
+from compactor.scanning.listing import Listed, list_below, split_key
+from compactor.scanning.proposals import propose_formats, read_heads, sample
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor_cli import plan_money
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import print_line, progress
+from compactor_cli.console import print_line, print_note, progress
 from compactor_cli.idle import nothing_below
-from compactor_cli.jobs import ENDPOINT, JOB_FILE, require_free, save_job
+from compactor_cli.jobs import ENDPOINT, JOB_FILE, format_lines, require_free, save_job
 from compactor_cli.scanned import Scanned, document, show
 
+_SET_ACCEPTED = "a glob and a format with its options, such as '*.csv=csv,header=true'"
+_FORMATS = "|".join((*Format, *LINES_OF))
+_SET = re.compile(rf"(?P<match>.+)=(?P<format>{_FORMATS})(?P<options>(?:,[a-z]+=(?:,|[^,]+))*)")
+_OPTION = re.compile(r",([a-z]+)=(,|[^,]+)")
+_SWITCHES = {"true": True, "false": False}
+_ESCAPED = {"\\t": "\t", "\\u0001": "\x01"}
 _MOST_OBJECTS = 1_000_000
 _MAX_OBJECTS = "--max-objects"
 # A scan has no destination; this one makes sure that no key counts as an output.
@@ -48,13 +59,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         _MAX_OBJECTS,
         metavar="N",
         default=str(_MOST_OBJECTS),
-        help=f"list at most this many objects, and extrapolate (by default {_MOST_OBJECTS:,})",
+        help=f"list at most this many objects (by default {_MOST_OBJECTS:,})",
     )
     parser.add_argument(
         "--save",
         metavar="NAME",
         help="append source, destination and settings to the job file as [NAME]: then plan, run,"
         " verify and other commands take NAME instead",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="MATCH=FORMAT,…",
+        help="declare the format of keys below the source instead of what is proposed, such as"
+        " '*.csv=csv,header=true'; may be repeated, and the first match counts",
+    )
+    parser.add_argument(
+        "--print-deployment",
+        action="store_true",
+        help="print only the keys of a deployment's context, as JSON for cdk.json",
     )
     parser.add_argument(
         "--job-file",
@@ -73,59 +97,124 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         InvalidInput: the input is invalid, or there is nothing below the prefix.
-        Failure: there is nothing to save.
+        Failure: there is nothing to save or to deploy.
     """
-    most = _most(args.max_objects)
+    most, given = _most(args.max_objects), _given(args.set)
     if args.save:
         require_free(args.saved_in, args.save)
     settings, destination = _settings(args)
-    store = open_store(args.endpoint_url, settings.source.root.bucket)
+    root = settings.source.root
+    store = open_store(args.endpoint_url, root.bucket)
     prices, scans = plan_money.prices_of(args, store.region), plan_money.scans_from(args)
     now = time.time()
-    seen = _scanned(settings, store, now, most)
-    if not seen.objects:
-        raise nothing_below(settings.source.root, store)
-    looked = _looked(settings, store, seen)
-    decided, taken = _required(settings, store, looked)
-    choice = _choice(seen, settings.source.root)
-    sources, outputs = holdings_of(seen, choice, taken_shares(taken, seen.chances.kind))
-    proposals = []
-    if sources:
-        proposals = propose(
-            choice,
-            settings.source.root,
-            now,
-            destination=destination,
-            decided=decided,
-            arrivals=seen.arrivals,
-        )
-    found = Scanned(
-        uri=settings.source.root.uri,
+    listed = _listed(settings, store, now, most)
+    if not listed.every.objects:
+        raise nothing_below(root, store)
+    jobs, read = _jobs(listed, destination, given, store, now)
+    if args.print_deployment:
+        print(json.dumps(_deployment(jobs), indent=2))
+        return 0
+    coverages = [coverage for _, coverage in jobs]
+    sources, outputs = holdings_of(coverages)
+    scanned = Scanned(
+        uri=root.uri,
         at=now,
-        seen=seen,
-        looked=looked,
-        choice=choice,
-        proposals=proposals,
+        listed=listed,
+        read=read,
+        jobs=jobs,
         money=Verdict(
             sources=sources,
             outputs=outputs,
-            work=work_of(seen, choice, settings),
+            work=sum((coverage.work(settings) for coverage in coverages), RunWork()),
             prices=prices,
             scans_per_month=scans,
             target_class=args.target_class,
         ),
         endpoint_url=args.endpoint_url,
-        jobs=_save(args, proposals) if args.save else (),
+        names=_save(args, jobs, given) if args.save else (),
     )
     if args.json:
-        print(json.dumps(document(found), indent=2))
+        print(json.dumps(document(scanned), indent=2))
     else:
-        show(found)
-        if any(found.jobs):
-            print_line(f"# saved in {args.saved_in} as {', '.join(filter(None, found.jobs))}")
-    if args.save and not any(found.jobs):
+        show(scanned)
+        if names := ", ".join(filter(None, scanned.names)):
+            print_line(
+                f"# saved in {args.saved_in} as {names}, with the formats as proposed: nobody has"
+                " confirmed them; change a line there, or scan again with --set"
+            )
+    if args.save and not any(scanned.names):
         raise Failure(f"{args.saved_in} was not written: no input of a run fits these objects")
     return 0
+
+
+def _jobs(
+    listed: Listed,
+    destination: str | None,
+    given: Sequence[Declaration],
+    store: S3Store,
+    now: float,
+) -> tuple[list[tuple[Job, Coverage]], int]:
+    """Return a job for each layout with what it takes, and how many objects were read for it."""
+    root, directories = listed.root, Counter[str]()
+    for place, counts in listed.places.items():
+        directories[place.directory] += counts.objects
+    layouts = choose(directories, root.prefix)
+    if not layouts:
+        return [], 0
+    fitting = {path for layout in layouts for path in layout.partition_of}
+    chosen = sample(listed, fitting)
+    jobs = []
+    with progress("reading a sample", len(chosen)) as bar:
+        places = destinations(layouts, root, destination)
+        for layout, uri in zip(layouts, places, strict=True):
+            own = [one for one in chosen if split_key(one.key)[0] in layout.partition_of]
+            source = root.prefix + "".join(f"{level}/" for level in layout.root)
+            proposals = propose_formats(read_heads(own, source, store, bar.advance), given)
+            declared = [one for proposal in proposals for one in proposal.declared]
+            job = propose_job(layout, (*given, *declared), uri, listed, now)
+            jobs.append((job, Coverage(listed, layout, proposals)))
+    return jobs, len(chosen)
+
+
+def _given(texts: Sequence[str]) -> tuple[Declaration, ...]:
+    """Return the declarations of ``--set``.
+
+    Raises:
+        InvalidInput: one is rejected.
+    """
+    declarations: list[dict[str, Any]] = []
+    for text in texts:
+        parts = _SET.fullmatch(text)
+        if parts is None:
+            raise InvalidInput("--set", text, _SET_ACCEPTED)
+        values = {
+            name: _SWITCHES.get(value, value) for name, value in _OPTION.findall(parts["options"])
+        }
+        delimiter = str(values.get("delimiter", ""))
+        if delimiter in _ESCAPED:
+            values["delimiter"] = _ESCAPED[delimiter]
+        declarations.append({"match": parts["match"], "format": parts["format"], **values})
+    try:
+        return parse_formats(declarations)
+    except ValueError as error:
+        raise InvalidInput("--set", " ".join(texts), str(error)) from None
+
+
+def _deployment(jobs: Sequence[tuple[Job, Coverage]]) -> dict[str, Any]:
+    """Return the keys of a deployment's context.
+
+    Raises:
+        Failure: there is no input, or several, which are deployments of their own.
+    """
+    if len(jobs) != 1 or jobs[0][0].fault:
+        sources = ", ".join(job.fields["s3_source_uri"] for job, _ in jobs if not job.fault)
+        advice = f"scan one of its sources: {sources}" if sources else "no input of a run fits"
+        raise Failure(f"a deployment has one source; {advice}")
+    ((job, coverage),) = jobs
+    for proposal in coverage.proposals:
+        if proposal.options and not proposal.declared:
+            print_note(f"{proposal.match} is left alone: {proposal.evidence}; --set declares it")
+    return dict(job.fields)
 
 
 def _most(text: str) -> int:
@@ -152,7 +241,7 @@ def _settings(args: argparse.Namespace) -> tuple[Settings, str | None]:
     return settings, destination
 
 
-def _scanned(settings: Settings, store: S3Store, now: float, most: int) -> Seen:
+def _listed(settings: Settings, store: S3Store, now: float, most: int) -> Listed:
     began = time.monotonic()
     with progress("listing", most) as bar:
 
@@ -160,51 +249,30 @@ def _scanned(settings: Settings, store: S3Store, now: float, most: int) -> Seen:
             rate = done / max(0.001, time.monotonic() - began)
             bar.show(done, most, f"{done:,} objects, {rate:,.0f}/s")
 
-        return scan(settings, store, now, most=most, on_objects=on_objects)
+        return list_below(settings, store, now, most, on_objects)
 
 
-def _looked(settings: Settings, store: S3Store, seen: Seen) -> list[Looked]:
-    chosen = seen.chances.chosen()
-    with progress("reading a sample", len(chosen)) as bar:
-        return look(chosen, store, settings, bar.advance)
-
-
-def _required(
-    settings: Settings, store: S3Store, looked: list[Looked]
-) -> tuple[dict[str, str], list[Looked]]:
-    """Return the fields that take what a run would leave alone, and the sample as read with them.
-
-    Those that were refused are read again.
-    """
-    fields = required_by(looked)
-    refused = [one.source for one in looked if one.refused]
-    if not (fields and refused):
-        return fields, looked
-    tried = Settings.from_input({**settings.to_dict(), **fields})
-    again = [*(one for one in looked if not one.refused), *look(refused, store, tried)]
-    return required_by(again) | fields, again
-
-
-def _choice(seen: Seen, root: S3Uri) -> Choice:
-    if not seen.keys.total:
-        why = "a run would compact none of these objects"
-        return Choice((), clear=False, why=why, total=0)
-    return choose(seen.keys, whole_bucket=not root.prefix)
-
-
-def _save(args: argparse.Namespace, proposals: Sequence[Proposal]) -> tuple[str, ...]:
-    """Save each proposal in the job file; returns the job's name of each, empty for a faulty one.
+def _save(
+    args: argparse.Namespace,
+    jobs: Sequence[tuple[Job, Coverage]],
+    given: Sequence[Declaration],
+) -> tuple[str, ...]:
+    """Save each job in the job file; returns the name of each, empty for one that is not saved.
 
     Raises:
         InvalidInput: a name is taken.
         OSError: the file cannot be written.
     """
-    several = len(proposals) > 1
-    names = [f"{args.save}-{n}" if several else args.save for n in range(1, len(proposals) + 1)]
+    several = len(jobs) > 1
+    names = [f"{args.save}-{n}" if several else args.save for n in range(1, len(jobs) + 1)]
     for name in names:
         require_free(args.saved_in, name)
     endpoint = {ENDPOINT: args.endpoint_url} if args.endpoint_url else {}
-    for name, one in zip(names, proposals, strict=True):
-        if not one.fault:
-            save_job(args.saved_in, name, {**one.fields, **endpoint})
-    return tuple("" if one.fault else name for name, one in zip(names, proposals, strict=True))
+    saved = []
+    for name, (job, coverage) in zip(names, jobs, strict=True):
+        formats = format_lines(coverage.proposals, given)
+        useful = not job.fault and bool(coverage.taken or formats)
+        if useful:
+            save_job(args.saved_in, name, {**job.fields, **endpoint}, formats)
+        saved.append(name if useful else "")
+    return tuple(saved)
