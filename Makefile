@@ -105,7 +105,7 @@ damage: set-up ## Damage each object of the state after each request; the last l
 fuzz: set-up ## Feed every parser hostile bytes for SECONDS=60; the last line has the figures
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(ARGS)
 
-zoo: set-up ## Show what becomes of each kind of source; ARGS="--write docs/zoo.md", "--fuzz 600", a name
+zoo: set-up ## Show what becomes of each kind of source; ARGS="--fuzz 600", or a name
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.zoo $(ARGS)
 
 check: lint types import-rules links ## Lint, formatting, types, import rules, links, spelling

@@ -14,7 +14,7 @@ from cdk.maintenance_fields import ALONE
 from cdk.readers import BUNDLED, RELEASE, EmrCluster, Vpc, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
-from compactor.settings.settings import Settings
+from compactor.settings.settings import PLAIN_FORMAT, Settings
 from compactor.settings.tables import KEYS_SUFFIX
 from compactor.settings.uris import S3Uri
 from compactor_tables.measures import DELTA, ICEBERG
@@ -231,6 +231,9 @@ def _own_keys(context: Mapping[str, Any]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for key, value in context.items():
         if key.startswith("@") or ":" in key or key in _OTHERS:
+            continue
+        if key == PLAIN_FORMAT and "formats" not in context:
+            given["formats"] = value
             continue
         if key not in known:
             near = get_close_matches(key, known, n=1)

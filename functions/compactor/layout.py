@@ -184,14 +184,6 @@ def parquet_schema_key(settings: Settings, sequence: int) -> tuple[str, str]:
     return _state(settings, f"parquet-schemas/{sequence:020d}.json")
 
 
-def csv_dialects_prefix(settings: Settings, data_set: str) -> tuple[str, str]:
-    """Return the prefix of the pinned decisions whether a data set's CSV sources have a header.
-
-    There is one per shape.
-    """
-    return _state(settings, f"csv-dialects/{Partition('', data_set, data_set).id}/")
-
-
 def table_log_prefix(settings: Settings) -> tuple[str, str]:
     """Return the prefix of the table log, which lists the outputs given to a table by number."""
     return _state(settings, TABLE)

@@ -78,7 +78,6 @@ class QuarantineReason(StrEnum):
     BINARY = "binary"
     ENCODING = "unknown_encoding"
     OPEN_END = "open_end"
-    AMBIGUOUS_HEADER = "ambiguous_header"
     OPEN_QUOTE = "open_quote"
     MALFORMED = "malformed_document"
     TOO_LARGE = "document_too_large"
@@ -194,8 +193,8 @@ class Signature:
     """What two sources must have in common to share an output: format, compression and header.
 
     ``header`` is the header line or lines of CSV, TSV, VPC flow and CloudFront sources, without
-    line end and BOM; empty for other formats. ``dialect`` is the detected dialect of CSV and TSV:
-    the delimiter and, for rows without a header, the number of fields.
+    line end and BOM; empty for other formats. ``dialect`` is that of CSV and TSV, see
+    :class:`compactor.formats.columns.Begin`.
     """
 
     format: Format
@@ -208,11 +207,16 @@ class TableDialect(msgspec.Struct, frozen=True):
     """How the CSV or TSV sources of one output are written.
 
     Attributes:
+        delimiter: one character.
         header: whether the first record of each source names the columns.
+        quotes: whether fields may be in double quotes.
+        backslash: whether a backslash escapes the next character.
     """
 
     delimiter: str
     header: bool
+    quotes: bool = True
+    backslash: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +226,12 @@ class OutputForm:
     Attributes:
         compression: None to keep the compression of the sources.
         lines: whether the records of JSON documents are written one per line.
+        rows: whether it holds rows (Parquet) instead of its sources' bytes.
     """
 
     compression: Compression | None = None
     lines: bool = False
+    rows: bool = False
 
     def encoding_of(self, sources: Compression) -> Compression:
         """Return the compression of the output for sources of this compression."""

@@ -103,7 +103,10 @@ def _reader(outputs: Sequence[Output]) -> str:
             if output.table is not None:
                 delimiter = output.table.delimiter
             header = output.table is None or output.table.header
-            dialect = f"delim={_text(delimiter)}, quote='\"', escape='\"', nullstr=''"
+            quotes = output.table is None or output.table.quotes
+            backslash = output.table is not None and output.table.backslash
+            quote, escape = '"' * quotes, "\\" if backslash else '"' * quotes
+            dialect = f"delim={_text(delimiter)}, quote='{quote}', escape='{escape}', nullstr=''"
             return f"{text}, all_varchar=true, header={header}, {dialect}"
         case Format.VPC_FLOW:
             dialect = "delim=' ', quote='', escape='', nullstr='-'"

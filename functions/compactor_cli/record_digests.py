@@ -32,8 +32,7 @@ _LINES = (
     " columns = {'line': 'VARCHAR'}, nullstr = '', force_not_null = ['line'], strict_mode = false)"
 )
 _TABLE = (
-    f"{_TEXT} delim = ?, quote = '\"', escape = '\"', columns = ?, null_padding = true,"
-    " parallel = false)"
+    f"{_TEXT} delim = ?, quote = ?, escape = ?, columns = ?, null_padding = true, parallel = false)"
 )
 _VALUES = (
     "read_json(?, format = ?, maximum_object_size = ?, records = false,"
@@ -136,14 +135,21 @@ class RecordDigests:
         if self._format is Format.CLOUDFRONT:
             fields = self.query(_CLOUDFRONT_FIELDS, self._paths(numbers), False)
             return {line for (line,) in fields}
-        return set(map(str, self._first_records(numbers, " "))) if is_headed else set()
+        return (
+            set(map(str, self._first_records(numbers, TableDialect(" ", header=True))))
+            if is_headed
+            else set()
+        )
 
     def _read_tables(self, numbers: Sequence[int]) -> set[str]:
         usual = TableDialect("," if self._format is Format.CSV else "\t", header=False)
         dialect = self._files.output.table or usual
-        first = self._first_records(numbers, dialect.delimiter)
+        first = self._first_records(numbers, dialect)
         columns = {f"c{n}": "VARCHAR" for n in range(max(map(len, first), default=1))}
-        self._add(", ".join(columns), _TABLE, numbers, dialect.header, dialect.delimiter, columns)
+        quote = '"' if dialect.quotes else ""
+        escape = "\\" if dialect.backslash else quote
+        options = dialect.header, dialect.delimiter, quote, escape, columns
+        self._add(", ".join(columns), _TABLE, numbers, *options)
         return set(map(str, first)) if dialect.header else set()
 
     def _read_rows(self, numbers: Sequence[int]) -> set[str]:
@@ -170,11 +176,16 @@ class RecordDigests:
     def _paths(self, numbers: Sequence[int]) -> list[str]:
         return [str(self._files.path(number)) for number in numbers]
 
-    def _first_records(self, numbers: Sequence[int], delimiter: str) -> list[list[str]]:
+    def _first_records(self, numbers: Sequence[int], dialect: TableDialect) -> list[list[str]]:
+        options: dict[str, Any] = {"delimiter": dialect.delimiter}
+        if not dialect.quotes:
+            options["quoting"] = csv.QUOTE_NONE
+        if dialect.backslash:
+            options["escapechar"] = "\\"
         records = []
         for number in numbers:
             with self._files.path(number).open(encoding="utf-8", newline="") as file:
-                record = next(csv.reader(file, delimiter=delimiter), None)
+                record = next(csv.reader(file, **options), None)
             if record:
                 records.append(record)
         return records

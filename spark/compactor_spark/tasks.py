@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from compactor.log.encoding import encode_commit
 from compactor.outputs.group import draft_of
 from compactor.outputs.pending import PendingOutput
-from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore, StoreTraits
 from compactor.process import memory as worker_process
 from compactor.runs.storing import store as store_group
@@ -99,12 +98,11 @@ class GroupRunner:
         except Exception as error:
             return Answer(task.number, error=type(error).__name__, cause=str(error))
         settings, where = self.settings, task.destination
-        decide = Dialects(settings, store)
         return answer_for(
             task,
             self.run_id,
             store,
-            lambda: store_group(task.group, settings, store, where, decide=decide),
+            lambda: store_group(task.group, settings, store, where),
         )
 
 

@@ -28,12 +28,13 @@ _names = itertools.count(1)
 
 
 class Kind(NamedTuple):
-    """Objects of one kind, and an option that the commands need."""
+    """Objects of one kind, and an option that the commands need; what a person has to choose."""
 
     name: str
     option: str
     records: int
     objects: Iterable[SeedObject]
+    choice: str = ""
 
 
 def seeds(form: str, body: str, age: float = 0.0, days: int = 1) -> list[SeedObject]:
@@ -50,15 +51,15 @@ KINDS = (
          seeds("in/%Y/%m/%d/{n}.json", '{{"id": {n}}}\n{{"id": -{n}}}\n')),
     Kind("CRLF CSV of a vendor", "--settle-seconds 0", 2 * MANY,
          seeds("in/orders-{n}.csv", "No,Name,Amount\r\n{n},Li,1.50\r\n-{n},Bo,2.50\r\n")),
-    Kind("CSV whose header is uncertain", "--csv-header present", 2 * MANY,
+    Kind("CSV whose columns are all text", '"header": true', 2 * MANY,
          seeds("in/{n}.csv", "name,city\r\nana,Rome\r\nbob,Paris\r\n", 2 * DAY)),
     Kind("logs of an application", "--date-format dt=%Y-%m-%d --start today-7 --end today",
          2 * MANY, seeds("in/dt=%Y-%m-%d/{n}.log",
                          "2026-11-26 12:00:01 INFO began {n}\n2026-11-26 12:00:02 INFO ended {n}\n",
                          2 * HOUR, days=4)),
-    Kind("text of an unknown format", "--format text", 2 * MANY,
-         seeds("in/{n}.txt", "DB_HOST=db{n}\nDB_PORT=17\n", 2 * DAY)),
-    Kind("logs that are not UTF-8", "--encoding single_byte", 2 * MANY,
+    Kind("text of an unknown format", '"format": "text"', 2 * MANY,
+         seeds("in/{n}.txt", "DB_HOST=db{n}\nDB_PORT=17\n", 2 * DAY), "*.txt=text"),
+    Kind("logs that are not UTF-8", '"encoding": "single_byte"', 2 * MANY,
          seeds("in/{n}.log", "2026-11-26 12:00:01 Zähler {n}\n2026-11-26 12:00:02 Größe {n}\n",
                2 * DAY)),
     Kind("old JSON", "--start 2024-02-28 --end 2024-03-01", MANY,
@@ -122,7 +123,9 @@ def test_the_commands_of_a_scan_compact_and_verify_all_that_it_has_seen(
     kind: Kind, save: bool, s3: EmbeddedS3, shell: Shell, bucket: str
 ) -> None:
     s3.seed(bucket, kind.objects)
-    plan, run, verify = shell.box(f"compactor scan s3://{bucket}/in/{' --save logs' * save}")
+    words = f" --set '{kind.choice}'" if kind.choice else ""
+    words += " --save logs" if save else ""
+    plan, run, verify = shell.box(f"compactor scan s3://{bucket}/in/{words}")
     if save:
         assert plan.startswith("compactor plan logs")
         assert verify == "compactor verify logs --deep"

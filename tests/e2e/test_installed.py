@@ -26,6 +26,7 @@ ROWS, TABLE = "s3://installed-logs/rows/", "s3://installed-lake/table/"
 BY_SPARK, BY_SPARK_TABLE = "s3://installed-logs/spark/", "s3://installed-lake/spark/"
 # What was written just now counts as settled, and its day as closed.
 FIELDS = ("--depth", "4", "--settle-seconds", "0", "--open-partition-seconds", "0")
+CSV = ("--formats", '[{"match": "*.csv", "format": "csv", "header": true}]')
 MOST_PACKAGES = 25
 MOST_BYTES = 100_000_000
 
@@ -142,9 +143,10 @@ def test_the_command_line_is_started_by_its_name_and_by_that_of_its_package(
 def test_the_base_install_is_all_that_a_run_and_what_follows_it_need(shell: Shell) -> None:
     shell.fill("raw/", OBJECTS, ("json", "csv"))
     assert json.loads(shell.shown("probe", LAKE, "--json"))["safe"]
-    assert f"{OBJECTS}" in shell.shown("plan", SOURCE, LAKE, *FIELDS)
+    assert f"{OBJECTS}" in shell.shown("plan", SOURCE, LAKE, *FIELDS, *CSV)
 
-    ran = json.loads(shell.shown("run", SOURCE, LAKE, *FIELDS, "--workers", "2", "--json"))
+    words = (SOURCE, LAKE, *FIELDS, *CSV, "--workers", "2", "--json")
+    ran = json.loads(shell.shown("run", *words))
     assert ran["status"] == "SUCCEEDED"
     assert ran["summary"]["objects_before"] == OBJECTS
     verified = json.loads(shell.shown("verify", SOURCE, LAKE, "--deep", "--json"))

@@ -20,7 +20,6 @@ from compactor.money import RunWork, charged_requests, cost_of
 from compactor.orchestration.in_process import ThisProcess
 from compactor.orchestration.messages import Desk
 from compactor.orchestration.run import Ended, Given, run_whole
-from compactor.planning.dialects import Dialects
 from compactor.prices import every_price, prices_for
 from compactor.probe.probe import traits_for
 from compactor.report.cost import RunCost
@@ -92,6 +91,7 @@ class Lake:
                 "depth": 3,
                 "settle_seconds": 0,
                 "spark_engine": "none",
+                "formats": [{"match": "*.csv", "format": "csv", "header": True}],
                 **given,
             }
         )
@@ -115,13 +115,6 @@ class Lake:
         new = sum(one.is_new and bool(one.plan.groups) for one in foretold)
         standing = standing_of(self.settings, store, new, deployed=False)
         return expected([one.plan for one in foretold], self.settings, looked, standing)
-
-    def decide(self) -> None:
-        """Have pinned what the data set of the first source decides."""
-        store = S3Store(make_client(self._s3.endpoint_url))
-        dialects = Dialects(self.settings, store)
-        dialects("logs/2026/11/01/c.csv", b",", 2)
-        assert dialects.created == 1
 
     def run(self) -> tuple[Ended, RunWork]:
         store = S3Store(make_client(self._s3.endpoint_url))
@@ -165,9 +158,6 @@ def test_a_run_asks_what_its_plan_estimated_and_so_does_one_over_leftovers(
     s3_here: EmbeddedS3, sources: Sources, later: Sources, given: dict[str, Any]
 ) -> None:
     lake = Lake(s3_here, sources, **given)
-    if any(key.endswith(".csv") for key in sources):
-        # What a data set decides of its CSV is found out once, by requests that no plan reckons.
-        lake.decide()
     for _ in range(2):
         planned = lake.planned()
         ended, real = lake.run()
@@ -175,7 +165,7 @@ def test_a_run_asks_what_its_plan_estimated_and_so_does_one_over_leftovers(
         assert ended.report.status == "succeeded"
         assert ended.report.totals.objects_in > 0
         asked, reckoned = (sum(charged_requests(one.requests).values()) for one in (real, planned))
-        # The sample by which CSV is decided, and HEADs of large sources, are not planned.
+        # HEADs of large sources are not planned.
         assert reckoned == pytest.approx(asked, rel=0.08), (planned.requests, real.requests)
         cost = ended.report.cost
         assert cost is not None

@@ -78,7 +78,7 @@ MISTAKES: list[tuple[tuple[str, ...], int, str]] = [
     ((*RUN, "--output-format", "avro"), 2, "parquet"),
     ((*RUN, "--format", "xml"), 2, "format"),
     ((*RUN, "--clean-up", "yes"), 2, "delete"),
-    ((*RUN, "--csv-header", "true"), 2, "csv_header"),
+    ((*RUN, "--formats", "csv"), 2, "header: true or false"),
     ((*RUN, "--listing", "objects"), 2, "listing"),
     ((*RUN, "--reader-table", "lake.logs"), 2, "glue:"),
     # Endpoint, files.

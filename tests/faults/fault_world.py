@@ -77,6 +77,7 @@ class FaultWorld:
             "s3_destination_uri": destination,
             "settle_seconds": 0,
             "open_partition_seconds": 0,
+            "formats": [{"match": "*.csv", "format": "csv", "header": True}],
         }
 
     def seed(self, objects: Iterable[tuple[str, bytes]]) -> None:

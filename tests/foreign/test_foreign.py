@@ -1,35 +1,50 @@
-"""Readers that share nothing with the product see in each joined CSV what its sources hold."""
+"""Readers that share nothing with the product see in each output what is true of its sources."""
 
 from __future__ import annotations
 
-import csv
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 
-from tests.foreign.drawn import drawn_set
-from tests.foreign.figures import batch, failures, in_batches, table, until
-from tests.foreign.readers import DuckDb, Told, by_pandas, by_python, padded
-from tests.foreign.structures import SHAPES
-from tests.foreign.tables import DataSet, Expected, Form, Source, have_rows_for_headers
-from tests.foreign.trial import DAYS, Tally, judged
-
-_GROUPS = 500
-_READ = {"Python": lambda body, told: by_python(body, told)[1], "pandas": by_pandas}
+from tests.foreign.__main__ import main
+from tests.foreign.data_sets import DataSet, Form, Source, drawn_set
+from tests.foreign.readers import DuckDb, by_pandas, by_python
+from tests.foreign.trial import fate_of, judged, right, table
+from tests.foreign.wrong import GONE, HEADERS, RIGHT, WRONGS, wrong
+from tests.support.memory_store import MemoryStore
 
 
-@pytest.mark.parametrize("name", SHAPES)
-def test_readers_see_the_rows_of_each_named_shape(name):
-    found = in_batches(SHAPES[name].data_set(variant) for variant in range(5))
-    assert failures(found) == [], table(found)
+def test_readers_see_the_records_of_what_is_declared_rightly():
+    tallies = right(600, seed=0, part=(0, 1))
+    assert not [tally.shown for tally in tallies.values() if tally.wrong], table(tallies)
+    assert sum(tally.refused for tally in tallies.values()) > 30
 
 
-def test_readers_see_the_rows_of_what_is_drawn():
-    found = until(_GROUPS, seed=0, part=(0, 1))
-    assert failures(found) == [], table(found)
-    assert sum(one.groups for one in found.values()) >= _GROUPS
+def test_what_becomes_of_what_is_declared_wrongly():
+    tallies = wrong(10 * len(WRONGS), seed=0, part=(0, 1))
+    assert not [fault for tally in tallies.values() for fault in tally.faults]
+    assert {kind for kind, tally in tallies.items() if not tally.joined and not tally.alone} == {
+        *("JSON lines for CSV", "JSON lines for text", "JSON lines for JSON arrays"),
+        *("arrays for JSON lines", "CloudTrail for JSON arrays", "text for binary"),
+        "text in UTF-8, and it is Latin-1",
+    }
+    # A wrong header loses rows that are equal in all sources, or leaves headers among the rows.
+    assert {*tallies["header: true, and there is none"].seen} <= {GONE}
+    assert {*tallies["header: false, and there is one"].seen} == {HEADERS}
+    # A wrong delimiter, quote or escape loses nothing: what fits is joined byte by byte.
+    assert tallies["quote: none, and there are quotes"].seen.keys() == {RIGHT}
+    assert not sum(
+        tally.gone for kind, tally in tallies.items() if "delimiter" in kind or "escape" in kind
+    )
+
+
+def test_the_command_prints_the_figures(capsys):
+    assert main(["--groups", "20"]) == 0
+    assert "all " in capsys.readouterr().out
+    assert main(["--set", "7"]) == 0
+    assert "Source(body=" in capsys.readouterr().out
 
 
 # The data sets, and what judges them.
@@ -37,168 +52,92 @@ def test_readers_see_the_rows_of_what_is_drawn():
 
 def test_data_sets_are_the_same_in_every_process():
     program = (
-        "from tests.foreign.figures import batch; import hashlib;"
-        "bodies = [o.path.encode() + o.body for d in batch(3, 5) for o in d.sources];"
+        "from tests.foreign.data_sets import drawn_set; import hashlib;"
+        "bodies = [s.body for n in range(60) for s in drawn_set(3, n).sources];"
         "print(hashlib.sha256(b''.join(bodies)).hexdigest())"
     )
     paths = "import sys; sys.path[:0] = " + repr([path for path in sys.path if path])
     command = [sys.executable, "-c", f"{paths}\n{program}"]
     first, second = (subprocess.run(command, capture_output=True, check=True) for _ in range(2))
     assert first.stdout == second.stdout != b""
-    assert batch(3, 5) == batch(3, 5) != batch(4, 5)
 
 
-def test_there_is_every_shape_that_is_named_and_what_is_drawn_differs():
-    assert len(SHAPES) >= 150
-    drawn = [drawn_set(0, number) for number in range(400)]
-    sources = [one for each in drawn for one in each.sources]
-    assert {one.form.end for one in sources} == {"\n", "\r\n"}
-    assert {one.form.delimiter for one in sources} == {",", ";", "\t", "|"}
-    assert {len(each.sources) for each in drawn} > {1, 2, 3, 8}
-    assert {one.header is None for one in sources} == {True, False}
-    assert any(one.wave for one in sources)
+def test_what_is_drawn_differs():
+    sets = [drawn_set(0, number) for number in range(600)]
+    sources = [source for each in sets for source in each.sources]
+    assert {source.form.format for source in sources} == {"csv", "json", "array", "trail", "text"}
+    assert {source.form.end for source in sources} == {"\n", "\r\n"}
+    assert {source.form.delimiter for source in sources} == {",", ";", "\t", "|", "\x01"}
+    assert {source.header is None for source in sources} == {True, False}
+    assert len({source.refused for source in sources}) > 8
+    assert any(each.packed for each in sets)
 
 
-def test_every_reader_reads_every_source_as_its_truth_says():
-    sets = [one.data_set(variant) for one in SHAPES.values() for variant in range(3)]
-    sources = [one for each in sets for one in each.sources if "wider" not in each.kind]
-    told = [
-        Told(
-            one.header is not None,
-            one.form.delimiter,
-            one.form.end,
-            max(len(row) for row in (("",), one.first, *one.rows)),
-        )
-        for one in sources
-    ]
-    expected = [padded(one.rows, it.width) for one, it in zip(sources, told, strict=True)]
-    for name, read in _READ.items():
-        found = [
-            padded(read(one.body, it), it.width) for one, it in zip(sources, told, strict=True)
-        ]
-        assert found == expected, name
-    objects = {str(n): (one.body, told[n]) for n, one in enumerate(sources)}
-    by_duck = DuckDb().rows(objects)
-    assert [by_duck[name] for name in objects] == expected
-
-
-def _set(*sources: Source) -> DataSet:
-    return DataSet("a kind", sources, Expected.EITHER)
-
-
-def _source(number: int, header: tuple[str, ...] | None) -> Source:
-    rows = ((str(number), "x", "2026-01-02"), ("7", "y", "2026-01-03"))
-    return Source(f"{DAYS[0]}{number}.csv", header, rows, Form())
-
-
-@pytest.mark.parametrize(
-    ("truth", "fault"),
-    [
-        # The bytes are those of a header and rows; the truth is another one.
-        (lambda one: replace(one, rows=one.rows[1:]), "wrong"),
-        # No reader could tell, and then no more than that may be wrong.
-        (lambda one: replace(one, header=None, rows=(one.first, *one.rows)), "posed"),
-        (lambda one: replace(one, header=None, rows=(one.first, *one.rows[1:])), "wrong"),
-        (lambda one: replace(one, header=None, rows=(one.first, *one.rows, one.rows[0])), "wrong"),
-    ],
-)
-def test_an_output_with_other_rows_than_its_sources_is_noticed(monkeypatch, truth, fault):
-    sources = [_source(number, ("id", "name", "seen_at")) for number in range(4)]
-    bodies = {one.path: one.body for one in sources}
-    monkeypatch.setattr(Source, "body", property(lambda one: bodies[one.path]))
-    assert not failures(judged([_set(*sources)], DuckDb()))
-    found = judged([_set(*map(truth, sources))], DuckDb())["a kind"]
-    assert (found.wrong, found.posed) == ((1, 0) if fault == "wrong" else (0, 1))
-    assert f"{fault}: " in found.shown[0]
-    assert "Python" in found.shown[0]
-
-
-@pytest.mark.parametrize(("end", "other"), [("\n", "\r\n"), ("\r\n", "\n")])
-def test_an_output_with_other_line_ends_than_its_data_set_is_noticed(monkeypatch, end, other):
-    # Lines without an end, each alone in its source: the others of the data set show it.
-    cut, whole = Form(end=end, ended=False), Form(end=end)
-    rows = [((str(n), "x", "2026-01-02"), ("7", "x", "2026-01-03")) for n in range(8)]
+def test_every_reader_reads_most_sources_as_their_truth_says():
     sources = [
-        *(Source(f"{DAYS[0]}{n}.csv", None, one[:1], cut) for n, one in enumerate(rows[:2])),
-        *(Source(f"{DAYS[1]}{n}.csv", None, one, whole) for n, one in enumerate(rows[2:])),
+        source
+        for number in range(300)
+        for source in drawn_set(1, number).sources
+        if source.form.format == "csv" and not source.refused and not source.form.backslash
     ]
-    assert not failures(judged([_set(*sources)], DuckDb()))
-    bodies = {one.path: one.body for one in sources}
-    monkeypatch.setattr(Source, "body", property(lambda one: bodies[one.path]))
-    lied = [replace(one, form=replace(one.form, end=other)) for one in sources]
-    found = judged([_set(*lied)], DuckDb())["a kind"]
-    # The sources of the other output show line ends, and DuckDB refuses them as it does the output.
-    assert (found.groups, found.wrong, found.unread) == (2, 1, 1)
-    assert "DuckDB" in found.shown[0]
+    duck = DuckDb()
+    unread = {"DuckDB": 0, "pandas": 0}
+    for source in sources:
+        truth = [*source.records]
+        width = len(source.header or (truth or [("",)])[0])
+        assert by_python(source.body, source.form) == (source.header, truth)
+        read = duck.read({"it": (source.body, source.form, width)})["it"]
+        unread["DuckDB"] += read != truth
+        unread["pandas"] += by_pandas(source.body, source.form, width) != truth
+    assert all(count < 0.03 * len(sources) for count in unread.values()), unread
 
 
-_POSING = [(("begin", "zero"), ("1", "x"), ("2", "y"))] * 3
+_SOURCES = (
+    Source(b"id,name\n1,a\n", (("1", "a"),), Form("csv", header=True), ("id", "name")),
+    Source(b"id,name\n2,b", (("2", "b"),), Form("csv", header=True), ("id", "name")),
+)
+_SET = DataSet("a kind", ".csv", {"format": "csv", "header": True}, _SOURCES)
 
 
 @pytest.mark.parametrize(
-    ("headers", "poses"),
+    ("output", "fault"),
     [
-        ((("a note", "10.0.0.1"), ("other", "10.0.0.1")), True),
-        ((("a note", "10.0.0.1"), ("a note", "10.0.0.1")), False),
-        ((("x", "10.0.0.2"), ("x", "10.0.0.2")), True),
-        ((("a note", "address"), ("other", "address")), False),
-        ((("a note", "10.0.0.1"), None), False),
-        # An address names no column, whatever stands beside it.
-        ((("17", "10.0.0.1"), ("other", "10.0.0.1")), True),
+        (b"id,name\n1,a\n2,b\n", ""),
+        (b"id,name\n1,a\n", "1 records of 2 are gone"),
+        (b"id,name\n1,a\nid,name\n2,b\n", "1 are new"),
+        (b"1,a\n2,b\n", "its header is"),
+        (b'id,name\n1,a\n2,"b\n', "unexpected end"),
+        (b"id,name\n2,b\n1,a\n", "0 are new"),
     ],
 )
-def test_headers_pose_as_rows_where_their_values_have_the_types_of_rows(headers, poses):
-    rows = (("x", "10.0.0.2"), ("some words", "10.0.0.3"))
-    sources = [Source(f"{DAYS[0]}{n}.txt", one, rows, Form()) for n, one in enumerate(headers)]
-    assert have_rows_for_headers(sources) == poses
+def test_an_output_with_other_records_than_its_sources_is_noticed(monkeypatch, output, fault):
+    contents = MemoryStore.contents
+
+    def other(store, bucket, prefix):
+        return dict.fromkeys(contents(store, bucket, prefix), output)
+
+    monkeypatch.setattr(MemoryStore, "contents", other)
+    tally = judged([_SET], DuckDb())["a kind"]
+    assert tally.wrong == bool(fault)
+    assert fault in "".join(tally.shown)
 
 
 @pytest.mark.parametrize(
-    ("sources", "is_posed"),
+    ("refused", "body", "fault"),
     [
-        (_POSING, True),
-        ([(("", "zero"), ("a", "1"), ("b", "null"))] * 3, True),
-        (_POSING[:2], False),
-        ([*_POSING, (("begin", "one"), ("3", "z"))], False),
-        ([(("begin", "begin"), ("1", "x"))] * 3, False),
-        ([*_POSING, (("begin", "zero"), ("3", "zero"))], False),
-        # In a row of another width, and a blank field.
-        ([*_POSING, (("begin", "zero"), ("begin", "x", "y"))], False),
-        ([(("begin", ""), ("1", ""))] * 3, False),
-        # Text, values of two types, no values, and a first field of the same type.
-        ([(("begin", "zero"), ("one", "x"))] * 3, False),
-        ([(("begin", "zero"), ("1", "x"), ("2026-01-02", "y"))] * 3, False),
-        ([(("begin", "zero"), ("null", "x"), ("", "y"))] * 3, False),
-        ([(("7", "zero"), ("1", "x"))] * 3, False),
-        ([(("begin", "zero"), ("1", "x"), ("offline", "y"))] * 3, False),
-        ([(("begin", "zero"), ("1", "x"), ("missing", "y"))] * 3, False),
+        ("an open quote", b"id,name\n2,b\n", "and was taken"),
+        ("", b"id,name\n2\n", "was refused"),
     ],
 )
-def test_first_rows_pose_as_a_header_to_the_letter_of_the_rule_alone(sources, is_posed):
-    made = [Source(f"{DAYS[0]}{n}.csv", None, rows, Form()) for n, rows in enumerate(sources)]
-    assert _set(*made).posed == ({(",", 2)} if is_posed else set())
-    quoted = replace(made[-1], form=Form(quoting=csv.QUOTE_ALL))
-    assert not _set(*made[:-1], quoted).posed
-    assert not _set(*made[:-1], made[-1].headed).posed
+def test_sources_that_are_taken_or_refused_wrongly_are_noticed(refused, body, fault):
+    other = replace(_SOURCES[1], refused=refused, body=body)
+    each = replace(_SET, sources=(*_SOURCES, other))
+    tally = judged([each], DuckDb())["a kind"]
+    assert fault in tally.shown[0]
 
 
-def test_what_poses_as_a_header_is_joined_as_one_and_counted_apart():
-    name = "no header, equal first rows of words over numbers (nobody can tell)"
-    (found,) = in_batches(SHAPES[name].data_set(variant) for variant in range(5)).values()
-    assert found.posed
-    assert not found.wrong
-
-
-def test_tallies_add_up_and_the_table_has_them():
-    one = Tally(sets=1, groups=2, wrong=1, shown=["wrong: x"])
-    one.left["ambiguous"] += 3
-    total = Tally()
-    total.add(one)
-    total.add(one)
-    assert (total.sets, total.wrong, total.left["ambiguous"]) == (2, 2, 6)
-    assert failures({"a": total}) == ["a: wrong: x"] * 2
-    # However much is shown of what is no failure.
-    posed = Tally(posed=9, shown=["posed: y"] * 9)
-    posed.add(one)
-    assert failures({"a": posed}) == ["a: wrong: x"]
-    assert "ambiguous 6" in table({"a": total})
+def test_the_fate_of_a_data_set_names_what_was_refused():
+    cut = replace(_SOURCES[1], body=b'id,name\n2,"b')
+    fate = fate_of(replace(_SET, sources=(_SOURCES[0], cut)))
+    assert fate.refused[1].startswith("open_quote")
+    assert [len(output.sources) for output in fate.outputs] == [1]

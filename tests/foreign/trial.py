@@ -1,45 +1,29 @@
-"""Data sets go through whole runs of the product, and foreign readers judge the outputs.
+"""Data sets go through the product, and foreign readers judge the outputs.
 
-Many data sets share a run: its wildcard names them, its date format their partitions. All settings
-have their defaults. The law: what a reader sees in an output is what it sees, one behind the
-other, in exactly those sources that the commit log names for this output.
+Several data sets share a partition, each under a declaration of its own. The law: what a reader
+sees in an output is what is true of exactly those sources that the commit names for it, one after
+the other; what contradicts its declaration is left alone, and nothing else is.
 """
 
 from __future__ import annotations
 
 import gzip
-import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 
-from compactor import layout
-from compactor.layout import partition_at
-from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
-from compactor.model import Format
-from compactor.orchestration.in_process import ThisProcess
-from compactor.orchestration.messages import Desk
-from compactor.orchestration.run import Given, run_whole
-from compactor.ports import ObjectStore
-from compactor.runs import partition_receipts as receipts
-from compactor.settings.settings import Settings
-from tests.foreign.readers import DuckDb, Rows, Told, by_pandas, by_python, padded
-from tests.foreign.tables import DataSet, Expected, Row, Source, have_rows_for_headers
-from tests.support.examples import NOW, settings
-from tests.support.memory_store import ManualClock, MemoryStore
+from tests.foreign.data_sets import BOM, DataSet, Form, Record, Source, drawn_set
+from tests.foreign.readers import DuckDb, Records, by_pandas, by_python
+from tests.support.examples import PARTITION
+from tests.support.world import World
 
-_A_DAY = 86_400
-_BETWEEN_RUNS = 7_200
-_FEWEST_BELOW = 3
-_ROOT = "logs/"
-# The week before the clock of the examples.
-_WINDOW = {"date_format": "day=%Y-%m-%d", "duration": "7d"}
-DAYS = tuple(f"day=2027-01-{day:02}/" for day in range(8, 15))
-_DECIDED = frozenset(("already_committed", "quarantined", "empty"))
-_SHOWN = 8
-_SHOWN_BYTES = 400
+_SHOWN = 6
+# DuckDB reads the outputs of a batch together.
+_BATCH = 400
+_SHOWN_CHARACTERS = 300
 
 
 @dataclass
@@ -47,388 +31,234 @@ class Tally:
     """What became of the data sets of one kind.
 
     Attributes:
-        sets: how many there were.
+        sets, sources: how many there were.
         groups: outputs of two or more sources.
-        sources: how many there were.
-        joined: sources in such outputs.
-        alone: sources with an output to themselves.
-        empty: sources without a record.
-        left: sources left alone, by reason.
-        wrong: outputs in which a reader sees other rows than in their sources, and sources gone.
-        posed: outputs that would be right if first records were what they look like, headers or
-            rows, see :class:`DataSet`; they count as nothing else.
-        miscounted: outputs whose commit counts other records than they have.
-        unexpected: data sets that had to be joined or left alone, and were not.
-        unread: times that a reader misreads an output, as it misreads one of its sources.
+        joined, alone: sources in such outputs; and those with an output to themselves.
+        refused: sources that were left alone because they contradict their declaration.
+        wrong: what must not be.
+        unread: times that a reader misreads an output as it misreads one of its sources.
         shown: some of what is wrong, in words.
     """
 
     sets: int = 0
-    groups: int = 0
     sources: int = 0
+    groups: int = 0
     joined: int = 0
     alone: int = 0
-    empty: int = 0
-    left: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
     wrong: int = 0
-    posed: int = 0
-    miscounted: int = 0
-    unexpected: int = 0
     unread: int = 0
     shown: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         """Add another tally to this one."""
         for name, value in vars(other).items():
-            if name == "shown":
-                # What must not be comes first: there may be more than is kept.
-                self.shown = sorted(self.shown + value, key=is_allowed)[:_SHOWN]
-            elif name == "left":
-                self.left.update(value)
-            else:
-                setattr(self, name, getattr(self, name) + value)
+            setattr(self, name, getattr(self, name) + value)
+        self.shown = self.shown[:_SHOWN]
 
-
-def is_allowed(text: str) -> bool:
-    """Whether what is shown is no failure."""
-    return text.startswith(("posed", "unread"))
-
-
-class _Forever:
-    def remaining_seconds(self) -> float:
-        return math.inf
-
-
-class Lake:
-    """Data sets in a strict store, and the runs over them."""
-
-    def __init__(self, sets: Sequence[DataSet], **given: object) -> None:
-        self.clock = ManualClock(NOW)
-        self.store = MemoryStore(self.clock)
-        self.settings: Settings = settings(
-            **{"s3_source_uri": f"s3://source/{_ROOT}*/", **_WINDOW, **given}
-        )
-        for bucket in ("source", "lake"):
-            self.store.add_bucket(bucket)
-        self.sets = {one.name or f"set{n:04}": one for n, one in enumerate(sets)}
-        self.skipped: dict[str, str] = {}
-
-    def run(self) -> str:
-        """As many runs as there are waves; returns what went wrong, or nothing."""
-        waves = 1 + max(one.wave for each in self.sets.values() for one in each.sources)
-        for wave in range(waves):
-            # What comes later is younger than the run before, and has settled.
-            now = NOW + wave * _BETWEEN_RUNS
-            self.clock.time = now
-            self._seed(wave, now - (_BETWEEN_RUNS - 60 if wave else _A_DAY))
-            status = self._run(f"run-{wave}")
-            if status != "succeeded":
-                return f"run {wave} ended as {status}"
-        return ""
-
-    def _seed(self, wave: int, last_modified: float) -> None:
-        for name, each in self.sets.items():
-            for one in each.sources:
-                if one.wave == wave:
-                    body = gzip.compress(one.body, 1, mtime=0) if _packed(one.path) else one.body
-                    key = f"{_ROOT}{name}/{one.path}"
-                    self.store.seed("source", key, body, last_modified=last_modified)
-
-    def _run(self, run_id: str) -> str:
-        def workers(store: ObjectStore) -> ThisProcess:
-            return ThisProcess(Desk(self.settings, store, self.clock, run_id), _Forever())
-
-        ended = run_whole(
-            Given(
-                settings=self.settings,
-                run_id=run_id,
-                started_at="2027-01-15T08:00:00Z",
-                store=self.store,
-                clock=self.clock,
-                deadline=_Forever(),
-                workers=workers,
-            )
-        )
-        for path in self.partitions():
-            self._passed_over(run_id, path)
-        return str(ended.report.status) if ended.report else "unfinished"
-
-    def _passed_over(self, run_id: str, path: str) -> None:
-        key = layout.receipt_key(self.settings, run_id, partition_at(self.settings, path))
-        if self.store.head(*key) is None:
-            return
-        receipt = receipts.decode(self.store.get(*key))
-        reasons = sorted(str(one) for one in receipt.skipped if one not in _DECIDED)
-        self.skipped[path] = ", ".join(reasons)
-
-    def partitions(self) -> list[str]:
-        """Their paths, those with sources."""
-        return sorted(
-            {f"{name}/{_day(one.path)}" for name, each in self.sets.items() for one in each.sources}
-        )
-
-    def commits(self, path: str) -> list[Commit]:
-        """What the log of a partition says, without what a later entry made void."""
-        log = CommitLog(self.store, self.settings, partition_at(self.settings, path))
-        every = list(log.every_commit())
-        void = {one.replaces for one in every}
-        return [one for one in every if one.sequence not in void]
+    def fault(self, text: str) -> None:
+        """Count something that must not be."""
+        self.wrong += 1
+        self.shown.append(text[:_SHOWN_CHARACTERS])
 
 
 @dataclass(frozen=True)
-class _Joined:
-    """One output of a data set, and the sources that its commit names.
+class Output:
+    """One output, with the sources that its commit names for it."""
 
-    Attributes:
-        records: as the commit counts them.
-        table: it was joined as one, not as lines of text.
-    """
-
-    each: DataSet
-    key: str
-    stored: bytes | None
+    data_set: DataSet
+    body: bytes
     sources: tuple[Source, ...]
     records: int | None
-    table: bool
-
-    @cached_property
-    def body(self) -> bytes | None:
-        """Its plain bytes."""
-        if self.stored is None or not self.stored.startswith(b"\x1f\x8b"):
-            return self.stored
-        return gzip.decompress(self.stored)
-
-    @cached_property
-    def told(self) -> Told:
-        """The truth that its readers are told."""
-        return _told(self.sources, _ends(self.each.sources) or {"\n"})
 
     @property
-    def headed(self) -> _Joined:
-        """The same output of sources whose first rows are headers."""
-        return replace(self, sources=tuple(one.headed for one in self.sources))
-
-    @property
-    def unheaded(self) -> _Joined:
-        """The same output of sources whose headers are rows."""
-        return replace(self, sources=tuple(one.unheaded for one in self.sources))
-
-    @property
-    def header(self) -> Row:
-        """Of its sources, where they have one."""
-        return next((one.header for one in self.sources if one.header is not None), ())
-
-    @property
-    def rows(self) -> Rows:
-        """Of its sources, in the order of the commit."""
-        return [row for one in self.sources for row in one.rows]
+    def truth(self) -> Records:
+        """The records of its sources, in the order of the commit."""
+        return [record for source in self.sources for record in source.records]
 
 
-def _ends(sources: Sequence[Source]) -> set[str]:
-    """The line ends that sources show: one line without an end, alone in its source, shows none."""
-    return {
-        one.form.end
-        for one in sources
-        if one.first and (one.form.ended or one.form.blank or len(one.rows) > (one.header is None))
-    }
+@dataclass(frozen=True)
+class Fate:
+    """What became of one data set.
 
-
-def _told(sources: Sequence[Source], usual: Set[str] = frozenset()) -> Told:
-    """The truth of some sources.
-
-    Args:
-        usual: line ends of their data set, for sources that show none.
+    Attributes:
+        outputs: of it.
+        refused: reason and detail of the sources that were left alone, by their number.
+        faults: what is wrong with the commits, in words.
     """
-    ends = _ends(sources) or usual
-    width = max((len(row) for one in sources for row in (*one.rows, one.first) if row), default=1)
-    return Told(
-        header=any(one.header is not None for one in sources),
-        delimiter=sources[0].form.delimiter,
-        end="".join(ends) if len(ends) == 1 else "",
-        width=max(width, 1),
-    )
+
+    outputs: list[Output] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
 
 
-def judged(sets: Sequence[DataSet], duck: DuckDb, **given: object) -> dict[str, Tally]:
-    """Run the product over data sets and read what it published; a tally for each kind."""
-    lake = Lake(sets, **given)
-    trouble = lake.run()
-    tallies = {each.kind: Tally() for each in sets}
-    joined: list[_Joined] = []
-    unclaimed = set(lake.store.contents("lake", "compacted/"))
-    for name, each in lake.sets.items():
-        outputs, tally = _OfSet(lake, name, each).found()
-        tallies[each.kind].add(tally)
-        unclaimed -= {one.key for one in outputs}
-        joined += outputs
-    for one, found, fault in _faults(joined, duck):
-        tally = tallies[one.each.kind]
-        sort = "posed" if found != "unread" and _is_posed(one, duck) else found
-        setattr(tally, sort, getattr(tally, sort) + 1)
-        tally.shown.append(f"{sort}: {one.key}: {fault}")
-    if trouble or unclaimed:
-        texts = [trouble] * bool(trouble) + [f"no commit names {key}" for key in unclaimed]
-        tallies["any"] = Tally(wrong=len(texts), shown=texts)
-    return tallies
+def fate_of(each: DataSet) -> Fate:
+    """Run the product over a data set, in a partition of its own."""
+    declared = [{"match": f"*{each.ending}*", **each.declared}] if each.declared else []
+    world = World(formats=declared)
+    world.store.add_bucket("source")
+    sources: dict[str, int] = {}
+    for number, source in enumerate(each.sources):
+        name = f"{number:03}{each.ending}" + ".gz" * each.packed
+        sources[PARTITION.prefix + name] = number
+        world.put(name, source.body, packed=each.packed)
+    fate = Fate()
+    receipt = world.run()
+    if receipt.status != "done":
+        fate.faults.append(f"the run ended as {receipt.status}")
+    outputs = world.store.contents("lake", "compacted/")
+    commits_of: Counter[int] = Counter()
+    for commit in CommitLog(world.store, world.settings, PARTITION).every_commit():
+        numbers = [sources[row.source.key] for row in commit.rows]
+        refused = {
+            sources[row.source.key]: f"{row.reason}: {row.detail}" for row in commit.quarantined
+        }
+        fate.refused.update(refused)
+        commits_of.update([*numbers, *refused])
+        members = tuple(each.sources[number] for number in numbers)
+        # Sources without a byte are committed with others or without an output.
+        members = tuple(source for source in members if source.body.removeprefix(BOM))
+        if commit.output is not None and members:
+            body = outputs.pop(commit.output.key, b"")
+            body = gzip.decompress(body) if body.startswith(b"\x1f\x8b") else body
+            fate.outputs.append(Output(each, body, members, commit.output.records))
+    for number, source in enumerate(each.sources):
+        if commits_of[number] != 1 and source.body:
+            fate.faults.append(f"source {number} is in {commits_of[number]} commits")
+    fate.faults.extend(f"no commit names {key}" for key in outputs if outputs[key])
+    return fate
 
 
-class _OfSet:
-    """What became of one data set, as its commit logs say."""
-
-    def __init__(self, lake: Lake, name: str, each: DataSet) -> None:
-        self._lake = lake
-        self._each = each
-        self._prefix = f"{_ROOT}{name}/"
-        self._outputs = f"compacted/{name}/"
-        self._by_key = {self._prefix + one.path: one for one in each.sources}
-        self._left: dict[str, str] = {}
-        self._named: Counter[str] = Counter()
-        self._joined: list[_Joined] = []
-        self._paths = sorted({f"{name}/{_day(one.path)}" for one in each.sources})
-
-    def found(self) -> tuple[list[_Joined], Tally]:
-        """Its outputs, and the tally of its sources."""
-        tally = Tally(sets=1, sources=len(self._by_key))
-        contents = self._lake.store.contents("lake", self._outputs)
-        for path in self._paths:
-            for commit in self._lake.commits(path):
-                self._take(commit, contents)
-        for one in self._joined:
-            several = len(one.sources) > 1
+def judged(sets: Sequence[DataSet], duck: DuckDb) -> dict[str, Tally]:
+    """Run the product over data sets and read what it published; a tally of each kind."""
+    tallies: dict[str, Tally] = defaultdict(Tally)
+    outputs: list[tuple[str, Output]] = []
+    for number, each in enumerate(sets):
+        fate = fate_of(each)
+        tally = tallies[each.kind]
+        tally.sets += 1
+        tally.sources += len(each.sources)
+        for fault in [*fate.faults, *_misjudged(each, fate)]:
+            tally.fault(f"{each.kind}: {fault}")
+        for output in fate.outputs:
+            several = len(output.sources) > 1
             tally.groups += several
-            tally.joined += len(one.sources) if several else 0
+            tally.joined += len(output.sources) * several
             tally.alone += not several
-        self._account(tally)
-        return self._joined, tally
-
-    def _take(self, commit: Commit, contents: Mapping[str, bytes]) -> None:
-        self._left |= {one.source.key: str(one.reason) for one in commit.quarantined}
-        keys = [row.source.key for row in commit.rows]
-        self._named.update(keys)
-        if commit.output is not None:
-            sources = tuple(self._by_key[key] for key in keys)
-            key, records = commit.output.key, commit.output.records
-            table = commit.output.format in {Format.CSV, Format.TSV}
-            found = _Joined(self._each, key, contents.get(key), sources, records, table)
-            self._joined.append(found)
-
-    def _account(self, tally: Tally) -> None:
-        """Each source is in one output, or is left alone for a reason, or is empty."""
-        for key, one in self._by_key.items():
-            times = self._named[key]
-            if times > 1:
-                tally.wrong += 1
-                tally.shown.append(f"wrong: {key} is in {times} outputs")
-            if times:
-                continue
-            reason = self._left.get(key) or self._lake.skipped.get(self._path(one), "")
-            if not one.first:
-                tally.empty += 1
-            elif reason:
-                tally.left[reason] += 1
-            else:
-                tally.wrong += 1
-                tally.shown.append(f"wrong: {key} is in no output, and nothing says why")
-        self._expect(tally)
-
-    def _expect(self, tally: Tally) -> None:
-        wanted = self._each.expected
-        left = sum(tally.left.values())
-        # What stands below first records shows what they are.
-        below = sum(len(one.rows) - (one.header is None) for one in self._each.sources)
-        if wanted is Expected.JOINED and left and below >= _FEWEST_BELOW:
-            tally.unexpected += 1
-            tally.shown.append(f"unexpected: {self._prefix}: {dict(tally.left)} must be joined")
-        if wanted is Expected.LEFT and tally.joined:
-            tally.unexpected += 1
-            tally.shown.append(f"unexpected: {self._prefix}: {tally.joined} must be left alone")
-
-    def _path(self, one: Source) -> str:
-        return self._prefix.removeprefix(_ROOT) + _day(one.path)
+        tally.refused += len(fate.refused)
+        outputs += [(f"{number}-{at}", output) for at, output in enumerate(fate.outputs)]
+    objects = {
+        name: (output.body, _output_form(output), _width(output.sources))
+        for name, output in outputs
+    }
+    by_duck = duck.read(objects)
+    for name, output in outputs:
+        _judge(output, by_duck[name], duck, tallies[output.data_set.kind])
+    return dict(tallies)
 
 
-def _faults(joined: Sequence[_Joined], duck: DuckDb) -> Iterator[tuple[_Joined, str, str]]:
-    """What is wrong with outputs: which counter it belongs to, and in words."""
-    by_duck = duck.rows({one.key: (one.body, one.told) for one in joined if one.body is not None})
-    for one in joined:
-        if one.body is None:
-            yield one, "wrong", "the output is missing"
-            continue
-        expected = padded(one.rows, one.told.width)
-        fault = _by_python(one, expected)
-        if fault:
-            yield one, "wrong", f"Python: {fault}"
-            continue
-        blank = sum(each.blank for each in one.sources)
-        if one.table and one.records not in {None, len(expected), len(expected) + blank}:
-            yield one, "miscounted", f"{one.records} records are said of {len(expected)}"
-        for reader, read in (("DuckDB", duck.one), ("pandas", _pandas)):
-            rows = by_duck[one.key] if reader == "DuckDB" else _pandas(one.body, one.told)
-            # Lines of text may end in several ways, which DuckDB does not read.
-            if rows == expected or (reader == "DuckDB" and not one.table):
-                continue
-            sort = "wrong" if all(_reads(read, each) for each in one.sources) else "unread"
-            yield one, sort, f"{reader}: {_difference(rows, expected)}"
-            if sort == "wrong":
-                break
+def _misjudged(each: DataSet, fate: Fate) -> Iterator[str]:
+    """Sources that were refused wrongly, or should have been, and outputs that are too many."""
+    for at, source in enumerate(each.sources):
+        if source.refused and at not in fate.refused and source.body.removeprefix(BOM):
+            yield f"source {at} has {source.refused}, and was taken: {source.body[-80:]!r}"
+        if at in fate.refused and not source.refused:
+            yield f"source {at} was refused: {fate.refused[at]}: {source.body[:80]!r}"
+    taken = [
+        source for source in each.sources if not source.refused and source.body.removeprefix(BOM)
+    ]
+    groups = {source.group for source in taken}
+    if len(fate.outputs) != len(groups):
+        yield f"{len(fate.outputs)} outputs of {len(groups)} groups"
 
 
-def _is_posed(one: _Joined, duck: DuckDb) -> bool:
-    """Whether all that is wrong is that no reader could tell first rows from a header."""
-    if not one.table and have_rows_for_headers(one.sources):
-        taken = one.unheaded
-    elif all(each.shape in one.each.posed for each in one.sources if each.first):
-        taken = one.headed
-    else:
-        return False
-    return all(sort == "unread" for _, sort, _ in _faults([taken], duck))
+def _output_form(output: Output) -> Form:
+    form = output.data_set.output_form
+    if form.format != "csv":
+        return form
+    ends = {source.group[-1] for source in output.sources}
+    return Form(**{**vars(form), "end": str(ends.pop())})
 
 
-def _by_python(one: _Joined, expected: Rows) -> str:
-    try:
-        header, rows = by_python(one.body or b"", one.told)
-    except Exception as error:
-        return repr(error)
-    headers = {each.header for each in one.sources if each.header is not None}
+def _width(sources: Sequence[Source]) -> int:
+    first = next((source.header or source.records[0] for source in sources
+                  if source.header or source.records), ())  # fmt: skip
+    return max(len(first), 1)
+
+
+def _judge(output: Output, by_duck: Records | str, duck: DuckDb, tally: Tally) -> None:
+    form, truth = _output_form(output), output.truth
+    fault = _by_python(output, form, truth)
+    if fault:
+        tally.fault(f"{output.data_set.kind}: Python: {fault}")
+        return
+    if output.records not in {None, len(truth)}:
+        tally.fault(f"{output.data_set.kind}: {output.records} records of {len(truth)} counted")
+    if by_duck != truth:
+        read = partial(_duck_alone, duck)
+        _unlike("DuckDB", by_duck, read, output, form, tally)
+    if form.format == "csv":
+        by_panda = by_pandas(output.body, form, _width(output.sources))
+        if by_panda != truth:
+            _unlike("pandas", by_panda, by_pandas, output, form, tally)
+
+
+def _duck_alone(duck: DuckDb, body: bytes, form: Form, width: int) -> Records | str:
+    return duck.read({"it": (body, form, width)})["it"]
+
+
+def _unlike(reader, records, read, output: Output, form: Form, tally: Tally) -> None:
+    """A reader misreads an output: only if it reads each of its sources is that our fault."""
+    width = _width(output.sources)
+    for source in output.sources:
+        if read(source.body, form, width) != [*source.records]:
+            tally.unread += 1
+            return
+    tally.fault(f"{output.data_set.kind}: {reader}: {difference(records, output.truth)}")
+
+
+def _by_python(output: Output, form: Form, truth: Records) -> str:
+    headers = {source.header for source in output.sources}
     if len(headers) > 1:
-        return f"sources with {len(headers)} headers: {sorted(headers)[:2]}"
-    if header != one.header:
-        return f"its header is {header}, and that of its sources {one.header}"
-    rows = padded(rows, one.told.width)
-    return "" if rows == expected else _difference(rows, expected)
-
-
-def _pandas(body: bytes, told: Told) -> Rows | str:
+        return f"sources with {len(headers)} headers: {headers}"
     try:
-        return by_pandas(body, told)
+        header, records = by_python(output.body, form)
     except Exception as error:
         return repr(error)
+    if header != output.sources[0].header:
+        return f"its header is {header}, and that of its sources {output.sources[0].header}"
+    return "" if records == truth else difference(records, truth)
 
 
-def _reads(read: Callable[[bytes, Told], Rows | str], source: Source) -> bool:
-    """The reader reads this source as it is, also where its first row is not the widest.
-
-    pandas takes more fields than the header has from the first row below it, and from no other.
-    """
-    rows = (*([source.header] if source.header else []), *source.rows)
-    told = _told([source])
-    return all(
-        read(each.body, told) == padded(each.rows, told.width)
-        for each in (source, replace(source, rows=rows))
-    )
+def difference(records: Records | str, truth: Sequence[Record]) -> str:
+    """How records differ from the truth, in words."""
+    if isinstance(records, str):
+        return records
+    gone, new = Counter(truth) - Counter(records), Counter(records) - Counter(truth)
+    some = f"{gone.total()} records of {len(truth)} are gone, {new.total()} are new"
+    return f"{some}: {list(gone)[:2]}; {list(new)[:2]}"
 
 
-def _difference(rows: Rows | str, expected: Rows) -> str:
-    if isinstance(rows, str):
-        return rows[:_SHOWN_BYTES]
-    gone, new = Counter(expected) - Counter(rows), Counter(rows) - Counter(expected)
-    some = f"{gone.total()} rows of {len(expected)} are gone, {new.total()} are new"
-    return f"{some}: {list(gone)[:2]}; {list(new)[:2]}"[:_SHOWN_BYTES]
+def right(groups: int, seed: int, part: tuple[int, int]) -> dict[str, Tally]:
+    """Every so-and-so-many-th batch of data sets, until so many groups are joined."""
+    duck, total = DuckDb(), dict[str, Tally]()
+    first, step = part
+    for batch in count(first, step):
+        sets = [drawn_set(seed, number) for number in range(batch * _BATCH, (batch + 1) * _BATCH)]
+        for kind, tally in judged(sets, duck).items():
+            total.setdefault(kind, Tally()).add(tally)
+        if sum(tally.groups for tally in total.values()) >= groups:
+            return total
+    raise AssertionError("there is always another batch")
 
 
-def _packed(path: str) -> bool:
-    return path.endswith(".gz")
-
-
-def _day(path: str) -> str:
-    return path[: path.index("/") + 1]
+def table(tallies: dict[str, Tally]) -> str:
+    """A row a kind, in the order of their names, and the sum."""
+    names = ("sets", "groups", "sources", "joined", "alone", "refused", "wrong", "unread")
+    every = Tally()
+    for tally in tallies.values():
+        every.add(tally)
+    lines = [f"{'kind':56}" + "".join(f"{name:>9}" for name in names)]
+    for kind, tally in [*sorted(tallies.items()), ("all", every)]:
+        lines.append(f"{kind:56}" + "".join(f"{getattr(tally, name):>9,}" for name in names))
+    return "\n".join(lines) + "\n"

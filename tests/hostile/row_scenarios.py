@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.hostile.scenarios import ENVELOPE, MIB, TRAIL, Scenario, Sources, numbered, squeezed
+from tests.support.examples import columns
 
 ROW_SCENARIOS: dict[str, Scenario] = {}
 LINES = {"output_format": "parquet", "format": "json_lines"}
@@ -50,7 +51,7 @@ def dead_letters_of_the_longest_size() -> tuple[Sources, dict[str, Any]]:
 @scenario
 def a_field_of_csv_of_64_mib() -> tuple[Sources, dict[str, Any]]:
     body = squeezed((b'id,name\n1,"', 1), (_NOISE, 63 * MIB // len(_NOISE)), (b'"\n', 1), level=1)
-    return numbered(".csv.gz", body, 2), {"output_format": "parquet", "csv_header": "present"}
+    return numbered(".csv.gz", body, 2), {"output_format": "parquet", "formats": columns()}
 
 
 @scenario
@@ -70,7 +71,7 @@ def ten_thousand_columns_of_text() -> tuple[Sources, dict[str, Any]]:
 def ten_thousand_columns_of_csv() -> tuple[Sources, dict[str, Any]]:
     header = ",".join(f"column_{n:05}" for n in range(10_000)).encode() + b"\n"
     row = ",".join(map(str, range(10_000))).encode() + b"\n"
-    given = {"output_format": "parquet", "csv_header": "present"}
+    given = {"output_format": "parquet", "formats": columns()}
     return numbered(".csv.gz", squeezed((header, 1), (row, 100)), 5), given
 
 

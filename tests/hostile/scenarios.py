@@ -10,6 +10,7 @@ import zstandard
 from zlib_ng import zlib_ng
 
 from tests.hostile.zstd import frame
+from tests.support.examples import ON_LINES, columns
 
 Sources = list[tuple[str, bytes]]
 Scenario = Callable[[], tuple[Sources, dict[str, Any]]]
@@ -112,21 +113,15 @@ def one_long_plain_line() -> tuple[Sources, dict[str, Any]]:
 
 @scenario
 def one_long_json_line() -> tuple[Sources, dict[str, Any]]:
+    """Not to be proven within what is held of a source: left alone."""
     body = squeezed((b'{"a":"', 1), (_NOISE, (200 * MIB) // len(_NOISE)), (b'"}\n', 1))
     return numbered(".json.gz", body, 2), {"format": "json_lines"}
 
 
 @scenario
-def one_long_json_line_that_nothing_is_said_of() -> tuple[Sources, dict[str, Any]]:
-    """Not to be proven within what is held of a source: left alone."""
-    sources, _ = one_long_json_line()
-    return sources, {}
-
-
-@scenario
 def one_long_csv_field() -> tuple[Sources, dict[str, Any]]:
     body = squeezed((b'id,name\n1,"', 1), (_NOISE, (256 * MIB) // len(_NOISE)), (b'"\n', 1))
-    return numbered(".csv.gz", body, 2), {"csv_header": "present"}
+    return numbered(".csv.gz", body, 2), {"formats": columns()}
 
 
 @scenario
@@ -141,7 +136,7 @@ def documents_of_the_largest_size() -> tuple[Sources, dict[str, Any]]:
 @scenario
 def documents_of_the_largest_size_on_lines() -> tuple[Sources, dict[str, Any]]:
     sources, _ = documents_of_the_largest_size()
-    return sources, {"documents": "lines"}
+    return sources, {"formats": ON_LINES}
 
 
 @scenario
@@ -161,14 +156,14 @@ def tiny_records() -> tuple[Sources, dict[str, Any]]:
 @scenario
 def tiny_records_on_lines() -> tuple[Sources, dict[str, Any]]:
     sources, _ = tiny_records()
-    return sources, {"documents": "lines"}
+    return sources, {"formats": ON_LINES}
 
 
 @scenario
 def spaced_records_on_lines() -> tuple[Sources, dict[str, Any]]:
     """Each of them stands on a line of its own already, which must be remembered."""
     body = squeezed((ENVELOPE[0], 1), (b'{"a":1} ,\n', 150_000), (b"{}" + ENVELOPE[1], 1))
-    return numbered(TRAIL, body, 4), {"documents": "lines"}
+    return numbered(TRAIL, body, 4), {"formats": ON_LINES}
 
 
 @scenario
@@ -198,14 +193,14 @@ def headers_that_all_differ() -> tuple[Sources, dict[str, Any]]:
     for n in range(12):
         header = squeezed((b"name,", 150_000), (b"n%05d\n" % n, 1))
         sources.append((f"{n:05}.csv.gz", header))
-    return sources, {"csv_header": "present"}
+    return sources, {"formats": columns()}
 
 
 @scenario
 def one_long_header() -> tuple[Sources, dict[str, Any]]:
     """All have the same header of 60 KB, ended as Windows ends lines."""
-    body = squeezed((b"name,", 12_000), (b"last\r\na,b\r\n", 1))
-    return numbered(".csv.gz", body, 600), {"csv_header": "present"}
+    body = squeezed((b"name,", 12_000), (b"last\r\n", 1), (b"a,", 12_000), (b"b\r\n", 1))
+    return numbered(".csv.gz", body, 600), {"formats": columns()}
 
 
 @scenario

@@ -8,7 +8,7 @@ import zstandard
 
 from compactor.layout import checkpoint_key, commit_key
 from tests.hostile.zstd import frame
-from tests.support.examples import PARTITION, settings
+from tests.support.examples import ON_LINES, PARTITION, settings
 from tests.support.parquet_example import PARQUET
 from tests.support.sources import Sources, of
 
@@ -69,7 +69,7 @@ def _content_seeds() -> list[bytes]:
 def _state() -> tuple[list[bytes], list[bytes]]:
     """Entries of a log and a checkpoint, as a run leaves them."""
     sources = [of(".json", LINES), of(".json", UNDELIMITED), of(".log", LOG), of(".csv", TABLE)]
-    world = Sources([*sources, of("_CloudTrail_x.json", TRAIL)], documents="lines")
+    world = Sources([*sources, of("_CloudTrail_x.json", TRAIL)], formats=ON_LINES)
     world.put("broken.log.gz", gzip.compress(b"cut", mtime=0)[:-3])
     world.run()
     stored = world.store.contents("lake", "_compactor/")

@@ -24,6 +24,7 @@ from compactor.s3.list_parser import page_of
 from compactor.settings.fields import FIELDS
 from tests.hostile import parsers, seeds
 from tests.hostile.parsers import PARSERS
+from tests.support.examples import ON_LINES, columns
 from tests.support.records import Made
 from tests.support.sources import Sources, given_back
 
@@ -180,15 +181,15 @@ NAMES = (
 @given(
     st.lists(any_source(), min_size=1, max_size=6),
     st.sampled_from(["same", "none", "gzip", "zstd"]),
-    st.sampled_from(["as_is", "lines"]),
+    st.sampled_from([columns(), ON_LINES]),
     st.integers(1, 200),
 )
 def test_whatever_a_partition_holds_is_given_back_exactly_or_left_alone(
-    found: list[tuple[str, bytes]], compression: str, documents: str, whole_bytes: int
+    found: list[tuple[str, bytes]], compression: str, formats: list[dict], whole_bytes: int
 ) -> None:
     made = [Made(name, b"", stored, Counter()) for name, stored in found]
     in_pieces = {"whole_bytes": whole_bytes, "chunk_bytes": 7}
-    options = {"compression": compression, "documents": documents}
+    options = {"compression": compression, "formats": formats}
     world = Sources(made, in_pieces, **options)
     receipt = world.run()
     assert receipt.status == "done"

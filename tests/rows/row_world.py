@@ -20,7 +20,6 @@ from compactor.log.log import CommitLog
 from compactor.model import ObjectGroup
 from compactor.outputs.group import draft_of
 from compactor.outputs.pending import PendingOutput
-from compactor.planning.dialects import Dialects
 from compactor.planning.partition_listing import take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.runs.listings import Window
@@ -84,9 +83,7 @@ class RowWorld:
         return commits
 
     def _store(self, group: ObjectGroup) -> PendingOutput:
-        decide = Dialects(self.settings, self.store)
-        destination = self._run().destination
-        return store(group, self.settings, self.store, destination, decide=decide)
+        return store(group, self.settings, self.store, self._run().destination)
 
     def _run(self) -> PartitionRun:
         return PartitionRun(

@@ -14,7 +14,7 @@ from compactor.model import QuarantineReason
 from compactor.outputs.verify import check_commit
 from compactor.rows.schema import from_spark_json, simple
 from tests.rows.row_world import RowWorld, account
-from tests.support.examples import PARTITION
+from tests.support.examples import PARTITION, columns
 
 
 def types(world: RowWorld) -> dict[str, str]:
@@ -226,7 +226,7 @@ def test_of_names_that_differ_in_case_alone_the_usual_one_is_a_column() -> None:
 
 
 def test_headers_that_differ_in_case_alone_are_those_of_the_first_source() -> None:
-    world = RowWorld(csv_header="present")
+    world = RowWorld()
     world.put("1.csv", b"id,name\n1,a\n")
     world.put("2.csv", b"ID,name\n2,b\n")
     world.run()
@@ -263,7 +263,7 @@ def test_a_whole_number_that_its_column_would_round_is_rejected_alone() -> None:
 
 def test_a_given_column_of_floating_point_numbers_rounds_no_whole_number() -> None:
     columns = "n DOUBLE, f FLOAT, m MAP<STRING, DOUBLE>"
-    world = RowWorld(parquet_schema=columns, csv_header="present")
+    world = RowWorld(parquet_schema=columns)
     world.put_lines("1.json", {"f": 2**24}, {"f": 2**24 + 1}, {"m": {"a": 2**53, "b": 2**53 + 1}})
     world.put("2.csv", f"n,f\n{2**53},0.5\n{2**53 + 1},1\n{2**60},{2**60}\n".encode())
     world.run()
@@ -274,7 +274,7 @@ def test_a_given_column_of_floating_point_numbers_rounds_no_whole_number() -> No
 
 
 def test_columns_are_added_for_fields_that_json_and_csv_have_later() -> None:
-    world = RowWorld(schema_evolution="add_columns", csv_header="present")
+    world = RowWorld(schema_evolution="add_columns")
     world.put_lines("1.json", {"id": 1, "deep": {"x": 1}})
     world.run()
     later: list[dict[str, Any]] = [{"id": 2, "more": 0.5, "none": None, "some": []}, {"ID": 3}]
@@ -314,7 +314,7 @@ def test_objects_that_are_damaged_or_have_no_fields_are_quarantined() -> None:
 
 
 def test_a_group_without_a_single_record_is_committed_without_an_output() -> None:
-    world = RowWorld(csv_header="present")
+    world = RowWorld()
     world.put("1.csv", b"id,name\n")
     (commit,) = world.run()
     assert commit.output is None
@@ -333,7 +333,7 @@ def test_a_source_that_changed_since_it_was_listed_leaves_nothing() -> None:
 
 
 def test_csv_columns_go_by_the_names_in_each_header() -> None:
-    world = RowWorld(csv_header="present")
+    world = RowWorld()
     world.put("1.csv", b'id,name,zip\n1,"O""Brien, Pat",01234\n2,"two\r\n\r\nlines",00001\r\n')
     world.put("2.csv", b"name,id,share,on\nthree,3,0.5,true\n,4,,false\n")
     world.run()
@@ -354,8 +354,8 @@ def test_csv_columns_go_by_the_names_in_each_header() -> None:
 
 def test_csv_records_that_do_not_fit_are_kept_with_the_reason() -> None:
     schema = "id INT, name STRING, list ARRAY<INT>"
-    given = {"csv_header": "present", "encoding": "single_byte"}
-    world = RowWorld(parquet_schema=schema, **given)
+    declared = columns(encoding="single_byte")
+    world = RowWorld(parquet_schema=schema, formats=declared)
     world.put("1.csv", b"id,name\n1,one\nx,two\n3\n4,four,4\n5,\xff\n")
     world.put("2.csv", b"id,other\n6,six\n")
     world.put("3.csv", b"id,list\n7,8\n")
@@ -374,52 +374,28 @@ def test_csv_records_that_do_not_fit_are_kept_with_the_reason() -> None:
     assert account(commit).rows_in == 7
 
 
-def test_tsv_has_no_quotes() -> None:
-    world = RowWorld(csv_header="present")
-    world.put("1.tsv", b'id\tname\n1\t"one"\n2\ttwo"\n')
-    world.run()
-    assert [(r["id"], r["name"]) for r in world.rows()] == [(1, '"one"'), (2, 'two"')]
-
-
-def test_only_what_several_sources_confirm_becomes_the_names_of_columns() -> None:
-    world = RowWorld()
-    for number in range(3):
-        world.put(f"{number}.csv", b"id,name\n%d,a\n" % number)
-        world.put(f"{number}-semicolons.csv", b"id;name\n%d;c\n" % (10 + number))
-    world.put("alone.csv", b"city,people,area\nrome,3,4\n")
-    world.put("rows.csv", b"10.0.0.1,GET,/a\n10.0.0.2,PUT,/b\n")
-    world.put("text.csv", b"alice,paris,x\nbob,rome,y\n")
-    commits = world.run()
-    assert world.table().column_names == ["id", "name"]
-    expected = [(n, "a") for n in range(3)] + [(n, "c") for n in range(10, 13)]
-    assert sorted((r["id"], r["name"]) for r in world.rows()) == expected
-    left = {q.source.key.rpartition("/")[2]: q.reason for one in commits for q in one.quarantined}
-    assert left == dict.fromkeys(
-        ["alone.csv", "rows.csv", "text.csv"], QuarantineReason.AMBIGUOUS_HEADER
-    )
-    # It was decided, so that a single source that begins so has rows below.
-    world.put("later.csv", b"id,name\n99,z\n")
-    world.run()
-    assert 99 in [one["id"] for one in world.rows()]
+def test_tsv_has_quotes_unless_none_are_declared() -> None:
+    cases: list[tuple[dict[str, Any], list[str]]] = [
+        ({}, ["one", 'x"y', 'two"']),
+        ({"quote": "none"}, ['"one"', '"x""y"', 'two"']),
+    ]
+    for options, texts in cases:
+        world = RowWorld(formats=columns(**options))
+        world.put("1.tsv", b'id\tname\n1\t"one"\n2\t"x""y"\n3\ttwo"\n')
+        world.run()
+        assert [row["name"] for row in world.rows()] == texts
 
 
 def test_health_checks_with_equal_first_rows_lose_none_of_them() -> None:
     schema = "ip STRING, verb STRING, path STRING"
-    world = RowWorld(parquet_schema=schema, csv_header="absent")
+    world = RowWorld(parquet_schema=schema, formats=columns(header=False))
     world.put("1.csv", b"10.0.0.1,GET,/health\n10.0.0.1,GET,/a\n")
     world.put("2.csv", b"10.0.0.1,GET,/health\n10.0.0.2,GET,/b\n")
     world.run()
     assert [r["path"] for r in world.rows()] == ["/health", "/a", "/health", "/b"]
-    plain = RowWorld(csv_header="absent")
+    plain = RowWorld(formats=columns(header=False))
     plain.put("1.csv", b"web-1,OK\n")
     plain.put("2.csv", b"web-1,OK\n")
     plain.run()
     assert [tuple(r.values()) for r in plain.rows()] == [("web-1", "OK")] * 2
     assert plain.table().column_names == ["_c0", "_c1"]
-
-
-def test_each_object_of_an_array_becomes_a_row() -> None:
-    world = RowWorld()
-    world.put("a.json", b'[{"id": 1},\n {"id": 2},\n {"id": 3}]\n')
-    world.run()
-    assert [row["id"] for row in world.rows()] == [1, 2, 3]

@@ -80,7 +80,7 @@ def accounted(world: RowWorld, records: dict[str, str]) -> dict[str, Any]:
 def test_a_csv_field_is_written_back_as_it_came(sample: list[str], in_sample: bool) -> None:
     first = {f"a{number}": text for number, text in enumerate(sample)}
     later = {f"b{number}": text for number, text in enumerate([*SPELLINGS, *sample])}
-    world = RowWorld(csv_header="present")
+    world = RowWorld()
     world.put("1.csv", as_csv(first))
     if not in_sample:
         world.run()
@@ -95,7 +95,7 @@ def test_a_csv_field_is_written_back_as_it_came(sample: list[str], in_sample: bo
 def test_pandas_reads_the_numbers_of_the_source() -> None:
     fields = ["1.5", "0.1", "1e-07", "123456.789", "0.30000000000000004"]
     source = as_csv({str(number): text for number, text in enumerate(fields)})
-    world = RowWorld(csv_header="present")
+    world = RowWorld()
     world.put("1.csv", source)
     world.run()
     expected = pd.read_csv(io.BytesIO(source))

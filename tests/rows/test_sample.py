@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 
 from compactor.model import Partition
-from compactor.planning.dialects import Dialects
 from compactor.rows import sample
 from compactor.rows.pin import known_schema
 from compactor.rows.sample import pin_columns
@@ -32,7 +31,7 @@ def some_partitions(names: str, objects: int = 1) -> tuple[MemoryStore, list[Par
 def sampled(
     store: MemoryStore, partitions: list[Partition], run: Settings = RUN
 ) -> pa.Schema | None:
-    pin_columns(run, store, lambda: partitions, Dialects(run, store))
+    pin_columns(run, store, lambda: partitions)
     return known_schema(run, store)
 
 
@@ -77,10 +76,7 @@ def test_a_sample_without_records_pins_nothing() -> None:
     partition = Partition("source", "logs/a/", "a/")
     for body in (b"", b"id,name\n"):
         store.seed("source", f"{partition.prefix}{len(body)}.csv", body)
-        assert (
-            sampled(store, [partition], settings(output_format="parquet", csv_header="present"))
-            is None
-        )
+        assert sampled(store, [partition], settings(output_format="parquet")) is None
     assert sampled(store, []) is None
 
 

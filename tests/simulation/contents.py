@@ -14,7 +14,7 @@ from functools import cache
 
 from tests.zoo.chance import Chance
 from tests.zoo.families import KINDS
-from tests.zoo.kinds import Verdict
+from tests.zoo.kinds import JOINED
 from tests.zoo.readers import Reader, json_lines, lines
 
 #: Kinds by the suffix of a name; a schedule takes one of each, and the first is the dull choice.
@@ -22,7 +22,7 @@ MENU: Mapping[str, tuple[str, ...]] = {
     ".json": ("JSON lines", "Docker json-file", "CloudTrail"),
     ".gz": ("nginx access", "syslog in files", "S3 access", "CRI container log", "CloudFront v1"),
     ".csv": ("DMS with column names", "S3 Storage Lens"),
-    ".dat": ("XML", "YAML", "Python pickle, protocol 0", "JSON array of one"),
+    ".dat": ("XML", "YAML", "PDF", "JSON array of one"),
 }
 _PLACE = re.compile(rb"record-@@@@(\d)")
 _NUMBER = re.compile(r"record-(\d+)")
@@ -84,7 +84,7 @@ def contents(name: str) -> Contents:
     made = kind.write(_Marking(name, 0, 0, 1))
     template = made.encode() if isinstance(made, str) else made
     records = len(set(_PLACE.findall(template)))
-    return Contents(kind.reader, kind.verdict is Verdict.JOINED, records, template)
+    return Contents(kind.reader, kind.expected == JOINED, records, template)
 
 
 def numbers(body: bytes) -> Iterator[int]:

@@ -87,10 +87,10 @@ EVENT_MUTATIONS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
 
 #: Seeds of schedules that noticed; an outdated one only costs time.
 EVENT_NOTICED: Mapping[str, int] = {
-    "the sequencer of a delete": 93,
-    "the name of an execution": 80,
-    "items before heads": 19,
-    "a mark only of what the log names": 31,
-    "the condition of a mark": 7855,
-    "the condition of a rest": 846,
+    "the sequencer of a delete": 81,
+    "the name of an execution": 81,
+    "items before heads": 64,
+    "a mark only of what the log names": 44,
+    "the condition of a mark": 1572,
+    "the condition of a rest": 102,
 }

@@ -390,9 +390,9 @@ LAKE_MUTATIONS: Mapping[str, LakeMutation] = {
 
 #: Seeds of schedules that noticed; an outdated one only costs time.
 LAKE_NOTICED: Mapping[str, int] = {
-    "condition of the table's commit": 5,
-    "look at the table's number before each commit": 5,
-    "the condition of a put": 13,
+    "condition of the table's commit": 7,
+    "look at the table's number before each commit": 6,
+    "the condition of a put": 21,
 }
 
 

@@ -20,14 +20,12 @@ from compactor.errors import (
     ObjectMissing,
     TransientStoreError,
 )
-from compactor.formats.csv_evidence import CsvDialect
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.encoding import decode_commit
 from compactor.log.identity import read_identity
 from compactor.log.process_cache import SeenState
 from compactor.model import PASSING_REASONS
 from compactor.orchestration.discovery_step import committed_in
-from compactor.planning.dialects import Dialects
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
@@ -57,7 +55,6 @@ NAMES = (
     *("g.csv", "h.dat", "bare.csv"),
 )
 # A partition of the same data set that no run compacts.
-_DAY_BEFORE = PARTITION.prefix.replace("/02/", "/01/")
 #: A table in the partition. Its marker sorts between its files, so windows separate them.
 TABLE = "table/"
 TABLE_FILES = ("0.json", "_spark_metadata/0.json", "z.json")
@@ -114,14 +111,6 @@ class World:
         chosen = choices.one_of(SETTINGS)
         self.settings = replace(chosen, limits=limits)
         self._kinds = {end: contents(choices.one_of(names)) for end, names in MENU.items()}
-        body = self._kinds[".csv"].unnumbered
-        for number in range(3):
-            # These decided the header of the CSV data set.
-            self.s3.seed(SOURCE, f"{_DAY_BEFORE}{number}.csv", body)
-        header = body.partition(b"\n")[0]
-        decided = Dialects(self.settings, self.s3)(_DAY_BEFORE, b",", header.count(b",") + 1)
-        assert isinstance(decided, CsvDialect)
-        assert decided.header == header
         self.machine_clock = SkewedClock(self.clock)
         self.ledger = Ledger(self.s3, RETENTION_DAYS * DAY)
         self.spoiled = False
@@ -216,8 +205,8 @@ class World:
         body = kind.numbered(self._next_record)
         self._next_record += kind.records
         if name.startswith("bare"):
-            # Without its header it contradicts its data set.
-            return body.partition(b"\n")[2], False
+            # A record with another number of fields contradicts the declaration.
+            return body.rpartition(b",")[0] + b"\n", False
         if name.endswith(".gz"):
             body = self._packed(body)
         return body[:-3] if broken else body, kind.joined

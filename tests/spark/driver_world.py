@@ -6,7 +6,6 @@ import random
 from itertools import count
 
 from compactor.clock import NoDeadline
-from compactor.planning.dialects import Dialects
 from compactor.runs.partition_receipts import Receipt
 from compactor.runs.partition_run import PartitionRun
 from compactor.runs.storing import store
@@ -22,13 +21,13 @@ _numbers = count(1)
 def answer_to(planned: PlannedGroup) -> Answer:
     """What a task on an executor would hand back."""
     run = planned.partition.run
-    group, decide = planned.group, Dialects(run.settings, run.store)
+    group = planned.group
     task = GroupTask(next(_numbers), group, run.destination)
     return answer_for(
         task,
         run.run_id,
         run.store,
-        lambda: store(group, run.settings, run.store, task.destination, decide=decide),
+        lambda: store(group, run.settings, run.store, task.destination),
     )
 
 

@@ -37,6 +37,8 @@ RUN_SECONDS = 600
 _OWN_LINES = ("compact_partitions: ", "compact_run: ")
 _names = itertools.count(1)
 
+CSV = [{"match": "*.csv", "format": "csv", "header": True}]
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -83,6 +85,7 @@ class Job:
                 "s3_destination_uri": f"s3://{self.lake}/compacted/",
                 "depth": 1,
                 "engine": "spark",
+                **({} if "format" in self.given else {"formats": CSV}),
                 **self.given,
             }
         )

@@ -21,7 +21,7 @@ from compactor.runs.partition_receipts import Receipt
 from compactor_spark import oversized
 from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.driver_world import DriverWorld, answer_to
-from tests.support.examples import PARTITION
+from tests.support.examples import PARTITION, columns
 from tests.support.memory_store import Call, Crashed, MemoryStore
 from tests.support.parquet_outputs import commit_rows
 from tests.support.world import LOG_LINE, World
@@ -258,7 +258,7 @@ def test_a_store_that_does_not_answer_is_asked_in_three_rounds():
 
 
 def test_a_source_that_keeps_changing_ends_the_partition_after_many_rounds():
-    made = DriverWorld(csv_header="absent")
+    made = DriverWorld(formats=columns(header=False))
     made.add("a.json", LOG_LINE)
     made.add("b.csv", "10.0.0.1,{}")
     versions = iter(range(10_000, 20_000))

@@ -38,6 +38,7 @@ class Workflow:
             "s3_source_uri": f"s3://{self.source}/logs/",
             "s3_destination_uri": f"s3://{self.lake}/compacted/",
             "depth": 1,
+            "formats": [{"match": "*.csv", "format": "csv", "header": True}],
             "lambda_max_seconds": seconds_of(3.5),
         }
         self.settings = Settings.from_input(self.given)
@@ -142,7 +143,7 @@ def test_a_failure_of_spark_fails_the_run_after_all_else_is_committed(
             raise Denied
 
     proxy.rules.append(deny)
-    result = workflow.run(proxy.endpoint_url, spark_engine="emr_serverless", csv_header="present")
+    result = workflow.run(proxy.endpoint_url, spark_engine="emr_serverless")
 
     assert (result.status, result.error) == ("FAILED", "PartitionsFailed")
     cause = result.cause or ""

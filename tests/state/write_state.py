@@ -267,7 +267,7 @@ def fill(writer: Writer) -> None:
     writer.put("csv/a.csv", writer.rows("id,name,value", 3))
     writer.put("csv/b.csv", writer.rows("id,name,value", 2))
     writer.put("csv/c.csv", writer.rows("id,name,value", 2))
-    writer.put("csv/words.csv", b"alice,paris\nbob,rome\n")
+    writer.put("csv/words.csv", b"id,name,value\nalice,paris\n")
     writer.put("gzip/a.log.gz", gzip.compress(writer.lines(3), mtime=0))
     writer.put("gzip/b.log.gz", gzip.compress(writer.lines(2), mtime=0))
     broken = gzip.compress(b"2025-05-30T12:00:00Z INFO never read\n" * 40, mtime=0)
@@ -338,6 +338,7 @@ def main(name: str) -> None:
         "depth": 1,
         "clean_up": "delete",
         "retention_days": 7,
+        "formats": [{"match": "*.csv", "format": "csv", "header": True}],
     }
     writer = Writer(given)
     write(writer)

@@ -40,7 +40,6 @@ from compactor.model import (
     TableDialect,
 )
 from compactor.orchestration.reconcile_rounds import Round
-from compactor.planning.dialects import PinnedDialect
 from compactor.ports import Deletes, StoreTraits
 from compactor.probe.probe import ProbeRecord
 from compactor.readers.outcome import Outcome as ReadersOutcome
@@ -88,7 +87,6 @@ OBJECTS: dict[str, Any] = {
     "SizeCounts": SizeCounts,
     "QuarantineLine": QuarantineLine,
     "LeftAlone": LeftAlone,
-    "PinnedDialect": PinnedDialect,
     "CleanUpRecord": CleanUpRecord,
     "RestRecord": RestRecord,
     "Seen": Seen,

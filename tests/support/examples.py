@@ -21,7 +21,20 @@ PARTITION = Partition("source", "logs/2026/01/02/", "2026/01/02/")
 def settings(**given: Any) -> Settings:
     """Return settings with defaults, from ``s3://source/logs/`` to ``s3://lake/compacted/``."""
     uris = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/compacted/"}
-    return limited({**uris, **given})
+    declared = {} if {"format", "formats"} & given.keys() else {"formats": columns()}
+    return limited({**uris, **declared, **given})
+
+
+def columns(*, header: bool = True, **options: Any) -> list[dict[str, Any]]:
+    """Return declarations of CSV and TSV, by their names."""
+    return [
+        {"match": f"*.{name}*", "format": name, "header": header, **options}
+        for name in ("csv", "tsv")
+    ]
+
+
+#: CloudTrail's documents become lines; CSV is declared as by default.
+ON_LINES = [{"match": "*CloudTrail*", "format": "cloudtrail_lines"}, *columns()]
 
 
 def limited(given: Mapping[str, Any]) -> Settings:

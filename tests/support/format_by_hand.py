@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ BY_SETTINGS = {
     "binary",
     "unknown_encoding",
     "open_end",
-    "ambiguous_header",
     "open_quote",
     "malformed_document",
 }
@@ -43,13 +43,10 @@ def identity(bucket: str, key: str, etag: str) -> bytes:
 
 
 def group_id(settings: Json, sources: Sequence[tuple[str, str, str]], *, copied: bool) -> str:
-    options = ["1"]
-    options += [
-        text(settings[name])
-        for name in ("format", "encoding", "csv_header", "compression", "documents")
-    ]
+    declared = declaration_of(settings, sources[0][1])
+    options = ["1", compact_json(declared) if declared else "", settings["compression"]]
     options += ["True" if copied else "False"]
-    if "parquet" in (settings["format"], settings["output_format"]):
+    if "parquet" in ((declared or {}).get("format"), settings["output_format"]):
         options += [settings["output_format"], settings["parquet_schema"] or ""]
     if settings["upsert_key"]:
         options += ["upsert"]
@@ -57,13 +54,20 @@ def group_id(settings: Json, sources: Sequence[tuple[str, str, str]], *, copied:
     return blake(16, "\0".join(options).encode() + identities).hex()
 
 
-def text(value: str | list[str]) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+def declaration_of(settings: Json, key: str) -> Json | None:
+    """Of a source in a bucket's root prefix, without its pattern."""
+    for declared in settings["formats"]:
+        if fnmatchcase(key, declared.get("match", "*")):
+            return {name: value for name, value in declared.items() if name != "match"}
+    return None
+
+
+def compact_json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def settings_name(settings: Json) -> str:
-    names = ("format", "csv_header", "encoding", "documents", "output_format")
-    return blake(8, "\0".join(text(settings[one]) for one in names)).hex()
+    return blake(8, compact_json(settings["formats"]) + "\0" + settings["output_format"]).hex()
 
 
 def partition_id(path: str) -> str:

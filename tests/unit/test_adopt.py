@@ -20,7 +20,7 @@ from compactor.verification.adopt import Adoption, adopt, begin, find_outputs
 from compactor_cli import commands as cli
 from compactor_cli.commands import adopt as command_module
 from tests.support.cleaning import DAY, LINE
-from tests.support.examples import NOW, PARTITION
+from tests.support.examples import NOW, PARTITION, columns
 from tests.support.world import World
 
 STATE = "_compactor/compacted/"
@@ -252,7 +252,9 @@ def command(
 
     def run(*words: str) -> tuple[int, str, str]:
         capsys.readouterr()
-        code = cli.main(["adopt", "s3://source/logs/", "s3://lake/compacted/", *words])
+        places = ("s3://source/logs/", "s3://lake/compacted/")
+        declared = ("--formats", json.dumps(columns()))
+        code = cli.main(["adopt", *places, *declared, *words])
         out, err = capsys.readouterr()
         return code, out, err
 

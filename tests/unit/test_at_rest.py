@@ -24,7 +24,7 @@ from compactor.log.resting import RestRecord, read_rest
 from compactor.model import PASSING_REASONS, QuarantineReason, Skipped
 from compactor.orchestration.discovery_step import committed_in
 from compactor_cli.commands.plan import forecast
-from tests.support.examples import NOW, PARTITION, settings
+from tests.support.examples import NOW, PARTITION, columns, settings
 from tests.support.memory_store import Call
 from tests.support.world import LOG_LINE, World
 
@@ -446,7 +446,7 @@ def times_at_rest(chance: random.Random) -> int:
         "open_partition_seconds": chance.choice([0, 3_600]),
         "exclude": chance.choice([[], ["*.tmp"]]),
         # Sources that wait for more of their data set would let nothing rest.
-        "csv_header": "present",
+        "formats": columns(),
     }
     here = World(depth=3, limits=limits, **given)
     put_one(here, chance)

@@ -24,7 +24,7 @@ from compactor_cli.duck import ask
 from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3
 from tests.support.demo_sources import SAME_RECORDS_OTHERWISE, compacted
 from tests.support.embedded import find_embedded
-from tests.support.examples import NOW
+from tests.support.examples import NOW, columns
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.world import World
 
@@ -70,7 +70,7 @@ def test_values_of_tables_are_as_they_were_written() -> None:
 
 
 def test_the_first_row_of_a_table_without_a_header_is_a_row() -> None:
-    world = World(csv_header="absent")
+    world = World(formats=columns(header=False))
     world.put("a.csv", b"berlin1,ann\nberlin2,bob\n")
     world.put("b.csv", b"berlin3,eve\n")
     assert world.run().status == "done"

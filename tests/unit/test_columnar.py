@@ -217,5 +217,5 @@ def test_a_worker_without_spark_voids_a_lost_output_of_rows_and_plans_its_source
 
 
 def test_parquet_is_never_joined_byte_by_byte() -> None:
-    with pytest.raises(InvalidInput, match="format: 'parquet' is not accepted"):
+    with pytest.raises(InvalidInput, match="formats: 'parquet' is not accepted"):
         framer_for(Signature(Format.PARQUET, Compression.NONE))

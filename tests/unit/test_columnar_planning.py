@@ -85,7 +85,10 @@ def test_groups_of_rows_have_ids_of_their_own() -> None:
     ("given", "told"),
     [
         ({"output_format": "orc"}, "output_format: 'orc' is not accepted"),
-        ({"output_format": "parquet", "format": "vpc_flow"}, "format: 'vpc_flow' is not accepted"),
+        (
+            {"output_format": "parquet", "format": "vpc_flow"},
+            "formats: {'format': 'vpc_flow'} is not accepted",
+        ),
         ({"parquet_schema": "id INT"}, "parquet_schema: 'id INT' is not accepted"),
         ({"format": "parquet", "parquet_schema": "id INT"}, "parquet_schema: 'id INT' is not"),
         (

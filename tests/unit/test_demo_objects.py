@@ -42,3 +42,12 @@ def test_levels_above_the_dates_are_wildcards(tmp_path: Path) -> None:
 @pytest.mark.parametrize("names", [["a.log", "b/c.log"], ["a/2026/01/02/x", "b/y/2026-01-02/z"]])
 def test_without_one_layout_of_dates_all_is_one_partition(tmp_path: Path, names: list[str]) -> None:
     assert fields(tmp_path, names) == FLAT
+
+
+def test_csv_is_declared_as_scan_proposes_it(tmp_path: Path) -> None:
+    for n in range(9):
+        file = tmp_path / "app" / f"2026/01/0{n + 1}/orders.csv"
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"id,name\n%d,Li\n" % n)
+    declared = from_directory(tmp_path).fields["formats"]
+    assert declared == [{"match": "*.csv", "format": "csv", "header": True}]

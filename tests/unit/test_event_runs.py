@@ -208,7 +208,7 @@ def test_other_settings_look_at_what_was_left_again() -> None:
     world.sweep()
     world.run_started()
     assert list(world.begin("run-x")) == []
-    other = EventWorld(objects=1, encoding="any_bytes")
+    other = EventWorld(objects=1, format="text")
     other.registry, other.store = world.registry, world.store
     assert [item.path for item in other.begin("run-y")] == ["a/"]
 

@@ -14,7 +14,7 @@ from compactor.limits import WorkerLimits
 from compactor.log.log import CommitLog
 from compactor.model import SkipReason
 from compactor.planning import packing
-from compactor_cli.commands.plan import Forecast, forecast
+from compactor_cli.commands.plan import Forecast, coverage_of, forecast
 from tests.support.examples import NOW, PARTITION
 from tests.support.world import LOG_LINE, World
 
@@ -60,9 +60,7 @@ def test_a_run_makes_the_very_groups_that_plan_showed(seed: int, monkeypatch) ->
     target = chance.choice([400, 2_000, 1 << 20])
     monkeypatch.setattr(packing, "target_bytes", lambda *_: target)
     fewest = chance.choice([1, 2, 5])
-    world = World(
-        min_objects=fewest, small_object_bytes=1 << 20, csv_header="present", limits=limits
-    )
+    world = World(min_objects=fewest, small_object_bytes=1 << 20, limits=limits)
     # A second round meets what the first committed.
     for start in (0, 100):
         put_some(world, chance, start)
@@ -107,3 +105,18 @@ def test_plan_names_what_was_put_again_after_its_commit() -> None:
     assert found.plan.skipped[SkipReason.AGAIN].objects == 1
     assert not found.plan.groups
     assert world.run().skipped["delivered_again"].objects == 1
+
+
+def test_plan_counts_what_each_declaration_covers_and_what_none() -> None:
+    declared = [
+        {"match": "*.csv", "format": "csv", "header": True},
+        {"match": "*.x", "format": "text"},
+    ]
+    world = World(formats=declared)
+    for name in ("a.csv", "b.csv", "c.json"):
+        world.put(name, b"id,count\n1,2\n")
+    assert coverage_of(world.settings, [forecast_of(world)]) == {
+        '*.csv: {"format":"csv","header":true}': (2, 26),
+        '*.x: {"format":"text"}': (0, 0),
+        "": (1, 13),
+    }

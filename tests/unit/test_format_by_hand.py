@@ -37,6 +37,7 @@ from compactor.readers.manifests import manifest_prefix
 from compactor.settings.settings import Settings
 from compactor.settings.tables import parse_table
 from compactor_tables.document_keys import table_id
+from tests.support.examples import ON_LINES
 from tests.support.format_by_hand import (
     STATE,
     Fold,
@@ -206,20 +207,15 @@ def test_names_in_keys_follow_from_what_they_name(state: State) -> None:
         name.rpartition("/")[2] for name in state.names() if re.match("runs/.*/receipts/", name)
     }
     assert receipts == {f"{partition_id(path)}.json" for path in paths}
-    (dialect,) = (name for name in state.names() if name.startswith("csv-dialects/"))
-    pinned = state.document(dialect)
-    shape = f"{pinned['delimiter'].encode().hex()}-{pinned['columns']}"
-    assert dialect == f"csv-dialects/{partition_id(pinned['data_set'])}/{shape}.json"
     (probe,) = (name for name in state.names() if name.startswith("probes/"))
     asked = state.document(probe)
     assert probe == f"probes/{blake(16, asked['endpoint']).hex()}.json"
 
 
-def test_a_quarantine_names_its_settings_and_pins(state: State) -> None:
+def test_a_quarantine_names_its_settings(state: State) -> None:
     names = {entry["decided_by"] for _, entry in state.entries()} - {""}
     name = settings_name(state.document("runs/run-1/settings.json"))
-    pins = [one.rpartition("/")[2] for one in state.names() if one.startswith("csv-dialects/csv-")]
-    assert names == {name, f"{name}.{blake(4, chr(0).join(sorted(pins))).hex()}"}
+    assert names == {name}
 
 
 def test_a_partition_at_rest_has_the_digest_of_its_log(state: State) -> None:
@@ -244,9 +240,10 @@ def test_a_partition_at_rest_has_the_digest_of_its_log(state: State) -> None:
 
 SETTINGS = [
     {},
-    {"format": "text", "encoding": "single_byte", "compression": "zstd"},
-    {"csv_header": "absent", "documents": "lines"},
-    {"csv_header": ["a/*=present", "Größe/*=absent"]},
+    {"format": "text", "compression": "zstd"},
+    {"formats": ON_LINES},
+    {"formats": [{"match": "a/Größe*", "format": "text", "encoding": "single_byte"},
+                 {"match": "a/*", "format": "csv", "header": False, "delimiter": ";"}]},
     {"output_format": "parquet"},
     {"output_format": "parquet", "parquet_schema": "id bigint"},
     {"format": "parquet"},

@@ -87,7 +87,7 @@ def test_real_objects_are_joined_without_losing_or_changing_a_record(output: str
         pytest.skip(f"no CloudTrail objects below {REAL}")
     sources = [gzip.decompress(path.read_bytes()) for path in paths]
     for path, content in zip(paths, sources, strict=True):
-        detected = detect(content[:65_536], path.name, complete=False, forced=None)
+        detected = detect(content[:65_536], path.name, complete=False)
         assert detected is not None
         assert detected.signature(Compression.GZIP) == TRAIL
     joined, framed = join(framer(output), sources)

@@ -1,21 +1,14 @@
-"""What a source's first bytes and its key show of its format."""
+"""A source is taken as a format if it is declared, named or dated, proven, or a headed AWS log."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
-import lzma
 import random
-import zipfile
 
 import pytest
 
 from compactor.errors import UnreadableSource
-from compactor.formats import Detected, content_type, detect, extension_for
-from compactor.formats.csv_evidence import CsvDialect, Decision, Undecided
-from compactor.formats.first_record import undecided
-from compactor.formats.spec import Decide
+from compactor.formats import Declaration, Detected, content_type, detect, extension_for
+from compactor.formats.declaration import parse_formats
 from compactor.model import Compression, Format, QuarantineReason
 from tests.support.examples import TOO_DEEP
 
@@ -30,29 +23,23 @@ FLOW_RECORD = (
 CLOUDFRONT_HEADER = b"#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip"
 TRAIL_KEY = "AWSLogs/1/CloudTrail/us-east-1/1_CloudTrail_us-east-1_20230710T1220Z_x.json.gz"
 BOM = b"\xef\xbb\xbf"
+DATED = b"2026-01-31T12:00:00Z INFO a line of a log\n"
+CSV = Declaration("*", "csv", header=True)
 
 
 def found(
-    head: bytes,
-    key: str = "logs/x",
-    *,
-    complete: bool = True,
-    forced: Format | None = None,
-    csv_header: str = "auto",
-    decide: Decide = undecided,
+    head: bytes, key: str = "logs/x", *, complete: bool = True, declared: Declaration | None = None
 ) -> Detected:
-    detected = detect(
-        head, key, complete=complete, forced=forced, csv_header=csv_header, decide=decide
-    )
+    detected = detect(head, key, complete=complete, declaration=declared)
     assert detected is not None
     return detected
 
 
 def refusal(
-    head: bytes, key: str = "logs/x", *, complete: bool = True, decide: Decide = undecided
+    head: bytes, key: str = "logs/x", *, complete: bool = True, declared: Declaration | None = None
 ) -> str:
     with pytest.raises(UnreadableSource) as caught:
-        detect(head, key, complete=complete, forced=None, decide=decide)
+        detect(head, key, complete=complete, declaration=declared)
     return caught.value.reason
 
 
@@ -89,78 +76,185 @@ def test_format_is_recognised_by_the_bytes(head: bytes, key: str, expected: Form
 
 
 @pytest.mark.parametrize(
-    ("key", "expected"),
+    "name",
     [
-        ("a/x.csv", Format.CSV),
-        ("a/x.CSV.gz", Format.CSV),
-        ("a/x.csv.zst", Format.CSV),
-        ("a/x.tsv", Format.TSV),
-        ("a/x.tsv.gzip", Format.TSV),
+        "app.log",
+        "app.log.1",
+        "app.log.gz",
+        "app.log.3.gz",
+        "app.log-20260131.zst",
+        "app.log.2026-01-31-12",
+        "app.log-object1A2b",
+        "APP.LOG",
     ],
 )
-def test_delimited_formats_are_recognised_by_the_key(key: str, expected: Format) -> None:
-    content = b"name,city\tage\r\nx,y\tz\r\n"
-    dialect = b"\t0 crlf" if expected is Format.TSV else b",0 crlf"
-    assert found(content, key, csv_header="present") == Detected(
-        expected, b"name,city\tage", dialect
-    )
+def test_lines_are_text_under_the_name_of_a_log(name: str) -> None:
+    assert found(b"user=ann logged in\nno date at all", f"dt=1/{name}") == Detected(Format.TEXT)
 
 
 @pytest.mark.parametrize(
-    ("content", "header"),
+    "name", ["app", "app.txt", "app.out", "catalog", "blog.html", "x.logs", "app.log.csv", "x.csv"]
+)
+def test_lines_without_dates_are_left_alone_under_any_other_name(name: str) -> None:
+    assert refusal(b"user=ann logged in\nno date at all\n", name) == "unknown_format"
+
+
+@pytest.mark.parametrize(
+    "line",
     [
-        (b"a,b\nc,d\n", b"a,b"),
-        (b"a,b\r\nc,d\r\n", b"a,b"),
-        (BOM + b"a,b\nc,d\n", b"a,b"),
-        (b"a,b", b"a,b"),
-        (b'"a\nb","c ""x""\n"\nd,e\n', b'"a\nb","c ""x""\n"'),
-        (b'a,"b\nc,d\n', b'a,"b'),
-        (b'a"b,c\nd,e\n', b'a"b,c'),
-        (b",name,city\n1,x,y\n", b",name,city"),
+        b"2026-01-31 12:00:00,123 INFO x",
+        b"2026/01/31 12:00:00 [error] 31#31: x",
+        b"Jan 31 12:00:00 host app[1]: x",
+        b"Jan  3 12:00:00 host app[1]: x",
+        b"[Sat Jan 31 12:00:00.123 2026] [core:notice] x",
+        b"[31/Jan/2026:12:00:00 +0000] x",
+        b"31-Jan-2026 12:00:00.123 INFO x",
+        b"31.01.2026 12:00:00 x",
+        b"1/31/2026 12:00 x",
+        b"<34>1 2026-01-31T12:00:00Z host app - - x",
+        b'192.0.2.1 - ann [31/Jan/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 12 "-" "x"',
+        b"h2 2026-01-31T12:00:00.1Z app/lb/50dc 192.0.2.1:2817 - x",
+        b"START RequestId: 6bc28136-2b3c-4f42-8c38-6a3b4f1e3f2a Version: $LATEST",
+        b"type=SYSCALL msg=audit(1364481363.243:24287): x",
+        FLOW_RECORD[:-1],
     ],
 )
-def test_a_csv_header_is_the_first_record_without_bom_and_line_end(
-    content: bytes, header: bytes
+def test_a_first_line_that_begins_like_a_log_makes_text_of_other_names(line: bytes) -> None:
+    content = line + b"\n  continued\n" + line + b"\n"
+    for name in ("x", "x.txt", "x.json"):
+        assert found(content, name) == Detected(Format.TEXT)
+    assert found(line, "x") == Detected(Format.TEXT)
+    assert found(line + b"\n\tat the.same.Entry\n", "x") == Detected(Format.TEXT)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"2026-01-31 12:00:00 Report of the day\nid,name\n1,ann\n2,bob\n",
+        b"  indented\n" + DATED,
+        b"continues an entry\n" + DATED * 3,
+        b"2026-01-31,12:00,x\n2026-01-31,12:01,y\n",
+        b"2026-01-31\n2026-02-01\n",
+    ],
+)
+def test_a_date_above_a_table_or_below_another_line_makes_no_log(content: bytes) -> None:
+    assert refusal(content, "x") == QuarantineReason.UNKNOWN_FORMAT
+
+
+def test_tables_by_name_are_only_ever_declared() -> None:
+    for name in ("x.csv", "x.tsv", "x.CSV.gz", "x.csv.zst"):
+        assert refusal(b"2026-01-31 12:00:00,1\n2026-01-31 12:00:01,2\n", name) == "unknown_format"
+        assert refusal(b"id,name\n1,x\n", name) == "unknown_format"
+    assert found(b"id,name\n1,x\n", "x.csv", declared=CSV).header == b"id,name"
+
+
+@pytest.mark.parametrize("name", ["x.log", "x", "x.json"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{\n  "a": 1\n}\n',
+        b'{"a": 1}\n{"b": \n',
+        b'{"a": 1}\nno object\n',
+        b'{"a": 1} and more\n',
+        b"{",
+    ],
+)
+def test_what_begins_like_json_and_is_not_proven_is_left_alone(name: str, content: bytes) -> None:
+    assert refusal(content, name) in {"unknown_format", "open_end", "malformed_document"}
+
+
+def test_one_object_on_one_line_is_a_record() -> None:
+    for line in (b'{"a":1}', b'{"name":"x","version":"1.0","dependencies":{}}\n'):
+        assert found(line, "package.json") == Detected(Format.JSON_LINES)
+
+
+@pytest.mark.parametrize("format", ["text", "csv", "json_lines", "vpc_flow", None])
+def test_text_has_no_nul_even_if_it_is_declared(format: str | None) -> None:
+    declared = None
+    if format is not None:
+        (declared,) = parse_formats(
+            [{"format": format, **({"header": True} if format == "csv" else {})}]
+        )
+    content = b"2026-01-31 12:00:00 a\0b\n" * 2
+    assert refusal(content, "x.log", declared=declared) in {"binary", "unknown_format"}
+    if format in (None, "text"):
+        assert refusal(content, "x.log", declared=declared) == "binary"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_wide_encodings_are_named(encoding: str) -> None:
+    for declared in (None, Declaration("*", "text"), CSV):
+        reason = refusal(DATED.decode().encode(encoding), "x.log", declared=declared)
+        assert reason == QuarantineReason.ENCODING
+
+
+def test_other_encodings_are_declared() -> None:
+    content = "2026-01-31 12:00:00 caf\u00e9\n".encode("latin-1") * 2
+    assert refusal(content, "x.log") == QuarantineReason.ENCODING
+    assert refusal(content, "x.log", declared=Declaration("*", "text")) == "unknown_encoding"
+    declared = Declaration("*", "text", single_byte=True)
+    assert found(content, "x.log", declared=declared) == Detected(Format.TEXT)
+
+
+@pytest.mark.parametrize("declared", [None, Declaration("*", "text")])
+def test_a_source_that_ends_within_a_character_or_a_line_end_is_not_joined(
+    declared: Declaration | None,
 ) -> None:
-    dialect = b",0 crlf" if b"\r\n" in content else b",0 lf"
-    assert found(content, "x.csv", csv_header="present") == Detected(Format.CSV, header, dialect)
+    text = DATED + "2026-01-31T12:00:01Z caf\u00e9".encode()
+    for content in (text[:-1], DATED + b"2026-01-31T12:00:01Z x\r"):
+        assert refusal(content, "x.log", declared=declared) == QuarantineReason.OPEN_END
+    assert found(text, "x.log", declared=declared) == Detected(Format.TEXT)
 
 
-def decides(header: bytes, *types: str) -> Decide:
-    """A data set of which one shape is decided."""
-
-    def decide(_: str, delimiter: bytes, columns: int) -> Decision:
-        if (delimiter, columns) != (b",", len(types)):
-            return Undecided("another shape")
-        return CsvDialect(delimiter, columns, header, types)
-
-    return decide
-
-
-def test_what_the_data_set_decides_is_the_header_or_none() -> None:
-    headed, rows = decides(b"id,name", "number", ""), decides(b"", "number", "")
-    content = b"id,name\n1,x\n2,y\n"
-    assert found(content, "x.csv", decide=headed) == Detected(Format.CSV, b"id,name", b",2 lf")
-    assert found(content[8:], "x.csv", decide=rows) == Detected(Format.CSV, b"", b",2 lf")
-    assert found(content[8:], "x.csv", csv_header="absent") == Detected(Format.CSV, b"", b",0 lf")
-    for other, decide in ((content[8:], headed), (content, rows), (b"alone\n", rows)):
-        assert refusal(other, "x.csv", decide=decide) == QuarantineReason.AMBIGUOUS_HEADER
+def test_what_a_declaration_contradicts_is_left_alone() -> None:
+    for format, content in (
+        ("json_lines", b"id,name\n1,x\n"),
+        ("json_lines", b"[1]\n"),
+        ("cloudfront", b"data\n"),
+        ("json_list", b'{"a":1}'),
+    ):
+        (declared,) = parse_formats(format)
+        reason = refusal(content, "x", declared=declared)
+        assert reason in {"malformed_document", "unknown_format"}
+    assert refusal(b"a,b,c", "x", declared=CSV, complete=False) == "malformed_document"
 
 
-def test_no_source_shows_by_itself_whether_it_has_a_header() -> None:
-    for content in (b"id,name\n1,x\n2,y\n", b"1,x\n2,y\n", b"a,b\nc,d\n", b",,\na,b,c\n"):
-        assert refusal(content, "x.csv") == QuarantineReason.AMBIGUOUS_HEADER
-        plain = found(content, "x.csv", csv_header="absent")
-        assert plain == Detected(Format.CSV, b"", b",0 lf")
+def test_a_declaration_counts_more_than_a_name_or_content() -> None:
+    text = Declaration("*", "text")
+    for content in (b"id,name\n", b'{\n"a": 1\n}\n', b"[1]\n", FLOW_HEADER + b"\n"):
+        assert found(content, "x.csv", declared=text) == Detected(Format.TEXT)
 
 
-def test_a_header_longer_than_the_head_is_refused_unless_the_head_is_all() -> None:
-    header = b",".join(b"column_%d" % n for n in range(9000))
-    assert len(header) > 65_536
-    assert refusal(header[:65_536], "x.csv", complete=False) == QuarantineReason.MALFORMED
-    assert found(header, "x.csv", csv_header="present").header == header
-    row = b"\n" + b"1," * 8999 + b"1\n"
-    assert found(header + row, "x.csv", complete=False, csv_header="present").header == header
+@pytest.mark.parametrize("declared", [None, Declaration("*", "text"), CSV])
+def test_two_byte_order_marks_are_refused_for_a_reader_would_drop_both(
+    declared: Declaration | None,
+) -> None:
+    for line in (DATED, b'{"a": 1}\n', b"a,b\n1,2\n"):
+        with pytest.raises(UnreadableSource, match="unknown_format: it begins with two byte order"):
+            detect(2 * BOM + line, "x.csv", complete=True, declaration=declared)
+
+
+def test_a_source_without_content_fits_any_group() -> None:
+    for content in (b"", BOM):
+        for declared in (None, CSV, Declaration("*", "cloudtrail")):
+            assert detect(content, "x.csv", complete=True, declaration=declared) is None
+
+
+def test_the_sentence_for_a_source_left_alone_names_the_setting_once() -> None:
+    with pytest.raises(UnreadableSource) as caught:
+        detect(b"user=ann\n", "x.txt", complete=True)
+    assert str(caught.value) == (
+        "unknown_format: neither its name nor its first lines show its format; it starts with"
+        " 'user=ann\\n'; formats decides: declare its format there, if its lines are records"
+    )
+
+
+def test_no_random_bytes_are_taken_for_anything() -> None:
+    generator = random.Random(7)
+    for size in (1, 3, 40, 3_000):
+        for _ in range(50):
+            content = bytes([0x80 + generator.randrange(0x40)]) + generator.randbytes(size)
+            assert refusal(content, "x.log") in {"unknown_encoding", "binary", "open_end"}
 
 
 def test_flow_logs_are_recognised_by_their_field_names_in_any_order() -> None:
@@ -223,102 +317,6 @@ def test_a_field_line_may_stand_again_when_it_says_the_same() -> None:
         CLOUDFRONT_HEADER + b"\n2019-12-04\t21\n#Fields: date time x-edge-location sc-bytes c-ip"
     )
     assert found(again + b"\n") == Detected(Format.CLOUDFRONT, CLOUDFRONT_HEADER)
-
-
-def zipped() -> bytes:
-    target = io.BytesIO()
-    with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr("a", "b")
-    return target.getvalue()
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"PAR1\x15\x04\x15",
-        b"ORC\x11\x22",
-        b"Obj\x01\x04\x14avro.codec",
-        b"\xff\x06\x00\x00sNaPpY",
-        b"\x7fELF\x02",
-        b"\x89PNG\r\n\x1a\n",
-        b"\xff\xd8\xff\xe0JFIF",
-        b"GIF89a",
-        b"%PDF-1.7",
-        zipped(),
-        bz2.compress(b"text"),
-        bz2.compress(b""),
-        lzma.compress(b"text"),
-        gzip.compress(gzip.compress(b"text", mtime=0), mtime=0),
-        gzip.compress(b"text", mtime=0),
-        b"text and then a \x00 byte",
-        bytes(range(1, 256)),
-        random.Random(4).randbytes(2000).replace(b"\0", b""),
-    ],
-)
-def test_binary_content_is_refused_whatever_its_name(content: bytes) -> None:
-    for key in ("x", "x.json", "x.csv", "x.log.gz"):
-        assert refusal(content, key) == QuarantineReason.BINARY
-
-
-@pytest.mark.parametrize(
-    ("content", "name"),
-    [
-        (bz2.compress(b"text"), "bzip2"),
-        (lzma.compress(b"text"), "xz"),
-        (b"\x04\x22\x4d\x18\x64\x40\xa7", "lz4"),
-        (b"\xff\x06\x00\x00sNaPpY", "snappy"),
-        (gzip.compress(b"text", mtime=0), "gzip within its compression"),
-    ],
-)
-def test_a_compression_that_is_not_read_is_named(content: bytes, name: str) -> None:
-    with pytest.raises(UnreadableSource, match=f"it is {name}; it starts with '"):
-        detect(content, "x", complete=True, forced=None)
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
-def test_wide_encodings_are_recognised_by_their_mark_or_their_nuls(encoding: str) -> None:
-    text = "2026-01-31T12:00:00Z INFO a line of a log\n" * 3
-    assert refusal(text.encode(encoding)) == QuarantineReason.ENCODING
-
-
-def test_utf_16_is_refused_even_as_the_format_that_is_given() -> None:
-    for format in (Format.TEXT, Format.CSV, Format.JSON_LINES):
-        with pytest.raises(UnreadableSource, match="unknown_encoding: it is UTF-16"):
-            detect("a,b\n".encode("utf-16"), "x", complete=True, forced=format)
-
-
-@pytest.mark.parametrize("forced", [None, Format.TEXT, Format.CSV, Format.JSON_LINES])
-def test_two_byte_order_marks_are_refused_for_a_reader_would_drop_both(
-    forced: Format | None,
-) -> None:
-    for line in (b"2026-01-02T03:04:05Z INFO started\n", b'{"a": 1}\n', b"a,b\n1,2\n"):
-        with pytest.raises(UnreadableSource, match="unknown_format: it begins with two byte order"):
-            detect(2 * BOM + line, "x.csv", complete=True, forced=forced)
-
-
-def test_a_source_without_content_fits_any_group() -> None:
-    for content in (b"", BOM):
-        for forced in (None, Format.CSV, Format.CLOUDTRAIL):
-            assert detect(content, "x.csv", complete=True, forced=forced) is None
-
-
-@pytest.mark.parametrize("forced", [one for one in Format if one is not Format.JSON_LIST])
-def test_a_forced_format_is_not_questioned(forced: Format) -> None:
-    head = b"#a,b 1\nc,d\n"
-    headed = {Format.CSV, Format.TSV, Format.VPC_FLOW, Format.CLOUDFRONT}
-    header = b"#a,b 1" if forced in headed else b""
-    detected = found(head, TRAIL_KEY, forced=forced, csv_header="present")
-    dialects = {Format.CSV: b",0 lf", Format.TSV: b"\t0 lf"}
-    assert detected == Detected(forced, header, dialects.get(forced, b""))
-
-
-def test_a_forced_header_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UnreadableSource, match="malformed"):
-        detect(b"data\n", "x", complete=True, forced=Format.CLOUDFRONT)
-    with pytest.raises(UnreadableSource, match="malformed"):
-        detect(b"a,b,c", "x", complete=False, forced=Format.CSV)
-    with pytest.raises(UnreadableSource, match="malformed"):
-        detect(b'{"a":1}', "x", complete=True, forced=Format.JSON_LIST)
 
 
 @pytest.mark.parametrize("nest", [b"[", b'{"a":'])

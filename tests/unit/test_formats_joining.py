@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +15,6 @@ from compactor.encoding.codecs import decompress_stream
 from compactor.encoding.encoders import encoder
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
-from compactor.formats.delimited import RecordCounter
 from compactor.formats.framing import Framed, Framer
 from compactor.log.slice_facts import SliceFacts, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
@@ -26,23 +22,15 @@ from tests.support.framing import facts_of
 
 BOM = b"\xef\xbb\xbf"
 MIB = 1 << 20
-CSV_HEADER = b'id,"two\nlines",text'
 FLOW_HEADER = b"version srcaddr dstaddr action"
 CLOUDFRONT_HEADER = b"#Version: 1.0\n#Fields: date time c-ip"
 HEADERS = {
-    Format.CSV: CSV_HEADER,
-    Format.TSV: b"id\ttext",
     Format.VPC_FLOW: FLOW_HEADER,
     Format.CLOUDFRONT: CLOUDFRONT_HEADER,
 }
-MIXED = {Format.CSV: b",3 lf mixed", Format.TSV: b"\t2 lf mixed"}
 SIGNED = {**HEADERS, Format.JSON_LIST: b'{"Findings":[]}'}
 STREAMED = [Format.TEXT, Format.JSON_LINES, *HEADERS]
 
-csv_bodies = st.lists(
-    st.sampled_from([b"\n", b"\r\n", CSV_HEADER, b"id\ttext", b"1,", b'"', b"\\", b"x", b"\t"]),
-    max_size=9,
-).map(b"".join)
 line_ends = st.sampled_from([b"\n", b"\r\n"])
 maybe = st.booleans()
 json_values = st.recursive(
@@ -53,8 +41,8 @@ json_values = st.recursive(
 json_objects = st.dictionaries(st.text('ab"}{', max_size=3), json_values, max_size=3)
 
 
-# Parquet is merged row by row.
-JOINED = [format for format in Format if format is not Format.PARQUET]
+# Parquet is merged row by row; CSV and TSV have tests of their own.
+JOINED = [one for one in Format if one not in (Format.PARQUET, Format.CSV, Format.TSV)]
 
 
 def signature(format: Format) -> Signature:
@@ -118,52 +106,6 @@ def test_json_lines_keep_every_record(
     assert sum(f.records for f in framed) == len(expected)
 
 
-csv_cells = st.text('ab",\n é', max_size=6)
-csv_rows = st.lists(st.tuples(csv_cells, csv_cells, csv_cells), max_size=4)
-
-
-@given(st.lists(st.tuples(csv_rows, maybe, maybe), max_size=4), line_ends)
-@settings(max_examples=80, deadline=None)
-def test_csv_keeps_one_header_and_every_row(
-    sources: list[tuple[list[tuple[str, str, str]], bool, bool]], end: bytes
-) -> None:
-    contents = []
-    for rows, ended, bom in sources:
-        text = io.StringIO(newline="")
-        csv.writer(text, lineterminator=end.decode(), quoting=csv.QUOTE_ALL).writerows(rows)
-        content = CSV_HEADER + end + text.getvalue().encode()
-        contents.append((BOM if bom else b"") + (content if ended else content.removesuffix(end)))
-    dialect = b",3 crlf" if end == b"\r\n" else b",3 lf"
-    framer = framer_for(Signature(Format.CSV, Compression.NONE, CSV_HEADER, dialect))
-    output, framed = join(framer, contents)
-    read = list(csv.reader(io.StringIO(output.decode(), newline="")))
-    expected = [list(row) for rows, *_ in sources for row in rows]
-    assert read == [["id", "two\nlines", "text"], *expected]
-    assert sum(f.records for f in framed) == len(expected)
-    # Of the header, of each row, and of nothing else.
-    assert output.count(b"\r\n") == (1 + len(expected)) * (end == b"\r\n")
-
-
-@given(
-    st.lists(st.sampled_from([b",", b'"', b'""', b"x", b"\n", b"\r\n", b'"\n,"', b'","'])),
-    st.lists(st.integers(1, 9), min_size=1, max_size=4),
-)
-@settings(max_examples=500, deadline=None)
-def test_records_are_counted_as_csv_readers_do_in_pieces_of_any_size(
-    parts: list[bytes], sizes: list[int]
-) -> None:
-    text = b"".join(parts)
-    read = csv.reader(io.StringIO(text.decode(), newline=""))
-    counters = RecordCounter(b","), RecordCounter(b",")
-    for counter, pieces in zip(counters, ([text], cut(text, sizes)), strict=True):
-        for piece in pieces:
-            counter.feed(piece)
-        counter.finish()
-    whole, pieced = counters
-    assert whole.records == sum(1 for row in read if row)
-    assert (whole.records, whole.lf, whole.crlf) == (pieced.records, pieced.lf, pieced.crlf)
-
-
 @given(
     st.sampled_from(list(HEADERS)),
     st.lists(st.tuples(st.lists(st.sampled_from([b"1 a", b"2 b"])), line_ends, maybe, maybe)),
@@ -207,23 +149,11 @@ def test_another_header_is_refused_whole_or_streamed(format: Format) -> None:
             _ = [list(streaming.feed(content)), streaming.finish()]
 
 
-def test_a_csv_that_ends_within_quotes_is_refused_and_stray_quotes_are_not() -> None:
-    framer = framer_for(Signature(Format.CSV, Compression.NONE, b"a,b"))
-    for open_end in (b'a,b\n1,"two\n', b'a,b\n"', b'\xef\xbb\xbfa,b\n"x"",\n'):
-        with pytest.raises(UnreadableSource, match="quoted field"):
-            framer.frame(open_end)
-    join(framer, [b'a,b\n5" pipe,x\n', b'a,b\n"x"y",z\n', b'a,b\n"q",w"'])
-    tabs = framer_for(Signature(Format.TSV, Compression.NONE, b"a\tb"))
-    join(tabs, [b'a\tb\nx"\ty\n'])
-    with pytest.raises(UnreadableSource, match="quoted field"):
-        tabs.frame(b'a\tb\n"x\ty\n')
-
-
 @given(
     st.sampled_from(STREAMED),
     maybe,
     st.sampled_from([b"", b"\n", b"\r\n", b"\r", BOM]),
-    st.binary(max_size=80) | csv_bodies,
+    st.binary(max_size=80),
     st.lists(st.integers(1, 30), min_size=1, max_size=4),
 )
 @settings(max_examples=250, deadline=None)
@@ -232,10 +162,8 @@ def test_streaming_gives_what_framing_the_whole_gives(
 ) -> None:
     header = HEADERS.get(format, b"")
     content = (BOM if bom else b"") + header + end + body
-    # A source is streamed only below others with line ends like its own.
-    of_all = replace(signature(format), dialect=MIXED.get(format, b""))
-    framer = framer_for(of_all)
-    streaming = framer_for(of_all).stream()
+    framer = framer_for(signature(format))
+    streaming = framer_for(signature(format)).stream()
     assert streaming is not None
     try:
         whole = framer.frame(content)
@@ -250,7 +178,7 @@ def test_streaming_gives_what_framing_the_whole_gives(
     assert last.separator == whole.separator == b""
 
 
-@pytest.mark.parametrize("format", [Format.TEXT, Format.JSON_LINES, Format.CSV])
+@pytest.mark.parametrize("format", [Format.TEXT, Format.JSON_LINES, Format.VPC_FLOW])
 def test_a_line_of_64_mib_streams_in_a_few_megabytes(format: Format) -> None:
     chunk, header = b"x" * MIB, HEADERS.get(format, b"")
     streaming = framer_for(signature(format)).stream()
@@ -328,14 +256,12 @@ def example(format: Format, number: int) -> bytes:
 def test_sources_survive_from_encoded_source_to_encoded_output(
     format: Format, compression: Compression
 ) -> None:
-    keys = {Format.CSV: "x.csv.gz", Format.TSV: "x.tsv"}
     contents = [example(format, number) for number in range(5)]
     plain, seen = [], set()
     for content in contents:
         source = encode(compression, [content])
         plain.append(b"".join(decompress_stream((source,), compression)))
-        key = keys.get(format, "x")
-        detected = detect(content, key, complete=True, forced=None, csv_header="present")
+        detected = detect(content, "x", complete=True)
         assert detected is not None
         seen.add(detected.signature(compression))
     assert {(s.format, s.compression) for s in seen} == {(format, compression)}

@@ -38,7 +38,7 @@ def join(target: Framer, sources: list[bytes]) -> tuple[bytes, list[Framed]]:
 
 
 def placed(content: bytes) -> Framed:
-    found = detect(content, "a.json", complete=True, forced=None)
+    found = detect(content, "a.json", complete=True)
     assert found is not None
     return framer_for(found.signature(Compression.NONE)).frame(content)
 
@@ -95,16 +95,16 @@ def test_any_other_array_is_left_alone(content):
 @pytest.mark.parametrize("line", [b"[warn] a", b"[2026-01-31 12:00:00] a", b"[pid 12] {b}"])
 def test_a_bracket_before_a_line_of_text_is_no_array(line):
     try:
-        found = detect(line + b"\n" + line + b"\n", "a.log", complete=True, forced=None)
+        found = detect(line + b"\n" + line + b"\n", "a.log", complete=True)
     except UnreadableSource:
         return
     assert found is not None
     assert found.format is Format.TEXT
 
 
-@pytest.mark.parametrize("how", ["as_is", "lines"])
-def test_a_run_joins_arrays_that_verify_reads_and_restores(how):
-    world = World(documents=how)
+@pytest.mark.parametrize("how", ["array", "lines"])
+def test_a_run_joins_arrays_and_restores_them(how):
+    world = World(format="json_array_lines") if how == "lines" else World()
     sources = {
         "a.json": b'[{"n":1},\n {"n":2}]\n',
         "b.json": json.dumps([{"n": 3, "in": [{"x": [1, "],["]}]}], indent=2).encode(),

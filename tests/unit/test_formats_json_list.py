@@ -21,7 +21,7 @@ BOM = b"\xef\xbb\xbf"
 
 
 def found_in(content: bytes, key: str = "a.json") -> Detected:
-    found = detect(content, key, complete=True, forced=None)
+    found = detect(content, key, complete=True)
     assert found is not None
     return found
 
@@ -122,7 +122,7 @@ def test_what_was_joined_otherwise_is_joined_as_before(content, expected):
     assert found_in(content).format is expected
 
 
-def test_a_run_joins_documents_with_equal_fields_only():
+def test_a_run_joins_equal_fields_alone():
     world = World()
     for number in range(4):
         version = "1.0" if number < 2 else "1.3"

@@ -15,7 +15,7 @@ from tests.support.world import World
     ],
 )
 def test_an_output_is_stored_with_its_media_type(name, packed, media_type) -> None:
-    world = World(csv_header="present")
+    world = World()
     contents = {"json": b'{"id": 1}\n', "csv": b"id,name\n1,x\n", "log": b"2026-01-31 12:00:00 x\n"}
     world.put(name, contents[name.split(".")[1]], packed=packed)
     world.run()

@@ -21,7 +21,7 @@ from compactor.encoding.output_encoding import (
 from compactor.limits import WorkerLimits
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.planning.packing import copied, make_group, pack
-from tests.support.examples import settings, source
+from tests.support.examples import ON_LINES, settings, source
 
 MIB = 1024 * 1024
 SMALL = 5 * MIB
@@ -88,7 +88,7 @@ def test_default_targets_depend_on_whether_the_output_is_compressed() -> None:
 
 def test_the_output_has_the_sources_compression_by_default() -> None:
     def encoding(source: Compression, **given: str) -> Compression:
-        return output_form(settings(**given)).encoding_of(source)
+        return output_form(settings(**given), "a.json").encoding_of(source)
 
     assert encoding(Compression.ZSTD) is Compression.ZSTD
     assert encoding(Compression.ZSTD, compression="gzip") is Compression.GZIP
@@ -133,7 +133,7 @@ def test_a_group_has_a_bounded_number_of_sources() -> None:
 
 def test_a_source_larger_than_the_target_is_alone() -> None:
     # As CloudTrail lines it cannot be copied.
-    given_: dict[str, Any] = {"target_bytes": SMALL, "documents": "lines"}
+    given_: dict[str, Any] = {"target_bytes": SMALL, "formats": ON_LINES}
     sizes = (1, 3 * SMALL, 1)
     found = groups([source(f"{n}_CloudTrail_.json", s) for n, s in enumerate(sizes)], **given_)
     assert [len(group.sources) for group in found] == [1, 1, 1]
@@ -158,7 +158,7 @@ def test_large_sources_are_copied_and_small_ones_are_not() -> None:
         ("a.json", {"compression": "gzip"}),
         ("a.json.gz", {"compression": "none"}),
         ("a.json", {"format": "json_lines"}),
-        ("a_CloudTrail_b.json", {"documents": "lines"}),
+        ("a_CloudTrail_b.json", {"formats": ON_LINES}),
     ],
 )
 def test_a_source_whose_bytes_must_change_is_never_copied(key: str, given_: Any) -> None:
@@ -212,7 +212,7 @@ def test_the_id_depends_on_the_sources_their_order_and_every_option_that_shapes_
         for given_ in (
             {"format": "json_lines"},
             {"compression": "gzip"},
-            {"documents": "lines"},
+            {"formats": [{"format": "text", "encoding": "single_byte"}]},
         )
     ]
     ids.append(make_group((one,), settings(), copy=True).id)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from compactor.model import CompactionPlan, Compression, Format, Signature, Skipped, SkipReason
 from compactor.planning.plan import Knowledge, plan
-from tests.support.examples import NOW, listing, settings, source
+from tests.support.examples import NOW, ON_LINES, listing, settings, source
 
 NOTHING = Knowledge()
 MIB = 1024 * 1024
@@ -175,7 +175,7 @@ def test_large_objects_are_copied_server_side_unless_their_bytes_must_change():
     assert [group.copy for group in decide(big).groups] == [True]
     assert [group.copy for group in decide(big, compression="zstd").groups] == [False]
     trail = source("1_CloudTrail_eu_x.json.gz", size=65 * MIB)
-    assert [g.copy for g in decide(trail, documents="lines").groups] == [False]
+    assert [g.copy for g in decide(trail, formats=ON_LINES).groups] == [False]
 
 
 def test_an_incomplete_listing_still_moves_on():

@@ -61,9 +61,7 @@ def test_the_same_sources_give_the_same_keys_and_bytes_however_they_are_read(
 def test_a_copy_is_its_source_and_the_packed_rest_holds_every_record(
     sources: list[Made], threshold: int
 ) -> None:
-    world = Sources(
-        sources, {"min_part_bytes": 1}, small_object_bytes=threshold, csv_header="present"
-    )
+    world = Sources(sources, {"min_part_bytes": 1}, small_object_bytes=threshold)
     world.run()
     packed = dict(world.outputs)
     left = dict(world.made)

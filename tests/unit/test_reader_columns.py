@@ -27,7 +27,7 @@ from compactor.readers.formats import (
 from compactor.readers.inferred_columns import found_in
 from compactor.readers.states import Held
 from compactor.readers.table_creation import table_input
-from tests.support.examples import PARTITION, settings
+from tests.support.examples import PARTITION, columns, settings
 from tests.support.memory_store import MemoryStore
 from tests.support.world import World
 
@@ -49,10 +49,11 @@ S3 = (
 
 
 def found(
-    format: Format, *lines: str, header: bytes = b"", **given: Any
+    format: Format, *lines: str, header: bytes = b"", dialect: bytes = b"", on_lines: bool = False
 ) -> tuple[dict[str, str], Reading]:
-    detected = Detected(format, header)
-    columns, reading = found_in(detected, ["\n".join([*lines, ""]).encode()], settings(**given))
+    body = "\n".join([*lines, ""]).encode()
+    detected = Detected(format, header, dialect)
+    columns, reading = found_in(detected, [body], settings(), lines=on_lines)
     return {one["name"]: one["type"] for one in columns}, reading
 
 
@@ -79,7 +80,7 @@ def test_types_are_those_that_hold_every_value() -> None:
 def test_a_line_that_is_cut_and_a_record_nested_without_end_do_no_harm() -> None:
     deep = '{"a": ' * 500 + "1" + "}" * 500
     body = deep.encode() + b'\n{"b": 1}\n{"c": "cu'
-    columns, _ = found_in(Detected(Format.JSON_LINES), [body], settings())
+    columns, _ = found_in(Detected(Format.JSON_LINES), [body], settings(), lines=False)
     assert [one["name"] for one in columns] == ["a", "b"]
     assert columns[0]["type"].count("struct") < 10
 
@@ -101,7 +102,7 @@ def test_names_that_engines_do_not_take_are_mapped() -> None:
 def test_a_header_names_columns_and_is_skipped(
     header: bytes, lines: list[str], names: list[str], skips: bool
 ) -> None:
-    columns, reading = found(Format.CSV, *lines, header=header)
+    columns, reading = found(Format.CSV, *lines, header=header, dialect=b";2 lf quoted ")
     assert list(columns) == names
     assert set(columns.values()) == {"string"}
     assert reading.parameters["field.delim"] == ";"
@@ -111,7 +112,7 @@ def test_a_header_names_columns_and_is_skipped(
 def test_a_table_for_quotes_reads_objects_without_any_too() -> None:
     header = b"id,name\n"
     quoted, plain = (
-        found_in(Detected(Format.CSV, header), [header + row], settings())
+        found_in(Detected(Format.CSV, header), [header + row], settings(), lines=False)
         for row in (b'1,"a, b"\n', b"1,a\n")
     )
     table = table_descriptor(quoted[1], quoted[0], "s3://lake/none/")
@@ -206,7 +207,7 @@ def test_cloudtrail_is_read_by_its_own_input_format_or_as_lines() -> None:
     assert columns == {"eventversion": "string", "eventtime": "string"}
     assert "CloudTrail" in reading.input_format
     assert not reading.exact
-    columns, reading = found(Format.CLOUDTRAIL, '{"eventTime": "x"}', documents="lines")
+    columns, reading = found(Format.CLOUDTRAIL, '{"eventTime": "x"}', on_lines=True)
     assert columns == {"eventtime": "string"}
     assert (reading.listed, reading.raw) == (True, False)
 
@@ -254,7 +255,7 @@ def test_columns_are_named_by_the_header_that_is_pinned_for_the_sources() -> Non
         names = [one["Name"] for one in table["StorageDescriptor"]["Columns"]]
         assert names == (["id", "user_name"] if headed else ["column1", "column2"])
         assert table["Parameters"].get("skip.header.line.count") == ("1" if headed else None)
-        given = settings(**TABLE, csv_header="absent")
+        given = settings(**TABLE, formats=columns(header=False))
 
 
 def parquet(**columns: list[Any]) -> bytes:

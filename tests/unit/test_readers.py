@@ -408,7 +408,7 @@ _TEXT = "2026-01-03T00:00:00Z started\n2026-01-03T00:00:01Z ended\n"
 def test_a_partition_is_not_shown_where_its_values_would_stand_in_other_columns(
     first: str, second: str, is_shown: bool
 ) -> None:
-    lake = Lake(csv_header="present")
+    lake = Lake()
     name = "a.csv" if first.startswith("id") else "a"
     for day, body in (("02", first), ("03", second)):
         lake.store.seed("source", f"logs/2026/01/{day}/{name}", body.encode())

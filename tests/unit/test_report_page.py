@@ -183,13 +183,13 @@ def test_the_page_says_what_the_run_cost() -> None:
 
 def test_what_was_left_alone_stands_by_reason_with_what_to_do() -> None:
     desk = Desk("a/", oversized=("c/",), spark_engine="none")
-    left = {"ambiguous_header": LeftAlone(2, 2, "a/x", "the first lines are equal")}
+    left = {"open_quote": LeftAlone(2, 2, "a/x", "a quote is open")}
     skipped = {"too_young": Skipped(4_000, 1), "already_committed": Skipped(7, 1)}
     desk.receipt("a/", skipped=skipped, left_alone=left)
     desk.report()
     text = desk.page.text
     rows = (
-        "ambiguous_header 2 2 B the first lines are equal set csv_header a/x",
+        "open_quote 2 2 B a quote is open complete them a/x",
         "oversized 1 partition larger than one worker may take",
         "too_young 4,000 1 B younger than settle_seconds (600) a later run takes them",
         "already_committed 7 1 B compacted already nothing",
@@ -321,7 +321,7 @@ def test_why_nothing_was_compacted_is_said_once_and_first() -> None:
     desk.receipt("a/", left_alone={"binary": LeftAlone(9, 90, "a/k", "NUL bytes")})
     headline = desk.report().headline
     text = desk.page.text
-    remedy = 'set encoding: "any_bytes", if they are text'
+    remedy = "none: they are no lines of text"
     assert headline == f"0 of 9 objects compacted, 9 left alone: binary, {remedy}"
     assert text.count(headline) == 1
     assert text.index(headline) < text.index("Objects 0 → 0")

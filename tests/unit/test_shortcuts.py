@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from compactor.errors import UnreadableSource
-from compactor.formats import characters, json_text
+from compactor.formats import json_text
 
 _JSON = (
     b'{"a":1}',
@@ -24,15 +23,6 @@ _JSON = (
     b"{}",
     b"NaN",
 )
-
-
-@pytest.mark.parametrize("start", [0, 1_013, -512, -11])
-def test_control_characters_are_found_at_the_start_and_at_the_end(start: int) -> None:
-    head = bytearray(b"a line\n" * 600)
-    start %= len(head)
-    head[start : start + 11] = b"\x01" * 11
-    with pytest.raises(UnreadableSource, match="11 of"):
-        characters.refuse_binary(bytes(head), keep_nuls=False)
 
 
 def test_lines_that_are_one_array_are_lines_one_by_one() -> None:

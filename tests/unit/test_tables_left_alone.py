@@ -30,7 +30,7 @@ from compactor.planning.partition_listing import take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import KeyPage
-from compactor.scanning.scan import scan
+from compactor.scanning.listing import list_below
 from compactor.settings.settings import Settings
 from tests.support.directory_store import DirectoryStore
 from tests.support.event_world import EventWorld
@@ -370,13 +370,14 @@ def test_a_scan_counts_no_file_of_a_table_as_a_source(keys, owned, most):
     store.add_bucket("source")
     for key in [*keys, "logs/zz/1.json"]:
         store.seed("source", key, LINE, last_modified=LONG_AGO)
-    seen = scan(settings(s3_destination_uri="s3://no-destination/none/"), store, NOW, most=most)
-    taken = sum(counts[0] for counts in seen.taken.values())
+    wanted = settings(s3_destination_uri="s3://no-destination/none/")
+    listed = list_below(wanted, store, NOW, most, lambda _: None)
+    taken = sum(counts.objects for counts in listed.places.values())
     free = 0 if "_delta_log/0.json" in keys else 1
     assert taken <= free
     if most > len(keys):
         assert taken == free
-        assert seen.skips.by_reason[SkipReason.TABLE].objects == owned
+        assert listed.skips[SkipReason.TABLE].objects == owned
 
 
 def test_a_scan_counts_no_table_whose_marker_comes_after_its_data():
@@ -386,9 +387,10 @@ def test_a_scan_counts_no_table_whose_marker_comes_after_its_data():
     for key in [*tables, "logs/zz/1.json"]:
         store.seed("source", key, LINE, last_modified=LONG_AGO)
     wanted = settings(s3_destination_uri="s3://no-destination/none/")
-    seen = scan(wanted, store, NOW, most=1_000)
-    assert (seen.objects, seen.keys.total) == (11, 1)
-    assert seen.skips.by_reason[SkipReason.TABLE].objects == 10
+    listed = list_below(wanted, store, NOW, 1_000, lambda _: None)
+    taken = sum(counts.objects for counts in listed.places.values())
+    assert (listed.every.objects, taken) == (11, 1)
+    assert listed.skips[SkipReason.TABLE].objects == 10
 
 
 # Names that begin with _ or .
@@ -525,7 +527,7 @@ def test_metadata_of_iceberg_that_lies_elsewhere_is_not_joined(metadata):
     world = Bucket()
     keys = {f"logs/t/0000{n}-{n}.metadata.json" for n in range(3)}
     world.put(*keys, body=json.dumps(metadata).encode())
-    assert world.compact_and_delete() == {SkipReason.QUARANTINED: 3}
+    assert world.compact_and_delete() == {SkipReason.TABLE: 3}
     assert world.keys == keys
 
 

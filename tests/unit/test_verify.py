@@ -28,9 +28,8 @@ from compactor.model import (
 from compactor.outputs.compact import compact
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.verify import check_commit, check_pending
-from compactor.planning.dialects import Dialects
 from compactor.planning.packing import make_group
-from tests.support.examples import NOW, PARTITION, settings, source
+from tests.support.examples import NOW, ON_LINES, PARTITION, settings, source
 from tests.support.world import World
 
 DESTINATION = Destination("lake", "compacted/2026/01/02/")
@@ -62,8 +61,7 @@ def pending_of(ending: str, contents: tuple[bytes, ...], **given: Any) -> Pendin
     group = make_group(page, world.settings)
     if given.get("small_object_bytes"):
         group = make_group(page[:1], world.settings, copy=True)
-    decide = Dialects(world.settings, world.store)
-    return compact(group, world.settings, world.store, DESTINATION, decide=decide)
+    return compact(group, world.settings, world.store, DESTINATION)
 
 
 # Before the commit.
@@ -73,7 +71,7 @@ def pending_of(ending: str, contents: tuple[bytes, ...], **given: Any) -> Pendin
 @pytest.mark.parametrize("compression", ["same", "gzip", "zstd"])
 @pytest.mark.parametrize("lines", [True, False])
 def test_an_output_that_balances_passes(ending: str, compression: str, lines: bool) -> None:
-    given = {"documents": "lines"} if lines else {}
+    given = {"formats": ON_LINES} if lines else {}
     pending = pending_of(ending, CONTENTS[ending], compression=compression, **given)
     check_pending(pending)
     assert len(pending.rows) == len(CONTENTS[ending])

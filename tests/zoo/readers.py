@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 Records: TypeAlias = Counter[tuple[object, ...]]
 Reader: TypeAlias = Callable[[bytes], Records]
@@ -39,11 +39,6 @@ def document(body: bytes) -> Records:
 def blob(body: bytes) -> Records:
     """A record is the whole object to its last byte."""
     return Counter([("blob", body)] if body else [])
-
-
-def nothing(body: bytes) -> Records:
-    """What has no content of its own: line ends alone, or an array without elements."""
-    return Counter([] if body.strip() in {b"", b"[]"} else [("document", body)])
 
 
 # JSON.
@@ -118,33 +113,13 @@ def listed_document(name: str) -> Reader:
     return read
 
 
-def json_sequence(body: bytes) -> Records:
-    """RFC 7464: each value stands between a record separator and a line feed."""
-    texts = body.split(b"\x1e")
-    found: Records = Counter([("raw", texts[0])] if texts[0].strip() else [])
-    found.update(_json_line(one) for one in texts[1:])
-    return found
-
-
 # Tables.
-
-
-class Dialect(NamedTuple):
-    """How a table is written: what other readers of it must be told."""
-
-    delimiter: str
-    header: bool
-    quotes: bool
-
-
-#: Of each reader that :func:`table` made.
-TABLES: dict[Reader, Dialect] = {}
 
 
 def table(delimiter: str = ",", *, header: bool = True, quotes: bool = True) -> Reader:
     """Rows as the csv module reads them; with a header, each row under it.
 
-    Blank rows are no records. ``sep=`` lines are Excel's, and for it alone.
+    Blank rows are no records.
     """
     return _table(delimiter, header, quotes)
 
@@ -158,28 +133,7 @@ def _table(delimiter: str, header: bool, quotes: bool) -> Reader:
         return Counter(("row", first, one) for one in rows)
 
     read.__name__ = f"table({delimiter!r}, header={header}, quotes={quotes})"
-    TABLES[read] = Dialect(delimiter, header, quotes)
     return read
-
-
-def excel(body: bytes) -> Records:
-    """A table that Excel opens: ``sep=`` and the delimiter, then the header."""
-    first, _, rest = body.removeprefix(BOM).partition(b"\n")
-    if not first.startswith(b"sep="):
-        return document(body)
-    delimiter = first[4:5].decode("latin-1")
-    return table(delimiter)(rest) if delimiter.strip("\r\n") else document(body)
-
-
-def commented(body: bytes) -> Records:
-    """Rows of CSV; lines that begin with ``#`` stand before the header and are records, too."""
-    comments, rest = [], body.removeprefix(BOM)
-    while rest.startswith(b"#"):
-        line, _, rest = rest.partition(b"\n")
-        comments.append(("comment", line))
-    found = table()(rest)
-    found.update(comments)
-    return found
 
 
 def headed(body: bytes) -> Records:
@@ -233,24 +187,6 @@ def entries(start: str) -> Reader:
 
     read.__name__ = f"entries({start!r})"
     return read
-
-
-@cache
-def paragraphs(separator: bytes = b"\n\n") -> Reader:
-    """A record is what stands between separators."""
-
-    def read(body: bytes) -> Records:
-        parts = body.removeprefix(BOM).split(separator)
-        return Counter(("paragraph", one.strip(b"\n")) for one in parts if one.strip())
-
-    read.__name__ = f"paragraphs({separator!r})"
-    return read
-
-
-def mbox(body: bytes) -> Records:
-    """A message begins with a ``From `` line at the start or behind a blank line (RFC 4155)."""
-    parts = re.split(rb"(?:\A|(?<=\n\n))(?=From )", body)
-    return Counter(("message", one.rstrip(b"\n")) for one in parts if one)
 
 
 def canonical(value: Any) -> str:

@@ -79,9 +79,9 @@ def speed_for(key: str, settings: Settings) -> WorkerSpeed:
     """
     found = packing_class(key)
     is_plain = found.compression is Compression.NONE
-    if settings.format == "parquet":
+    if settings.merges(key):
         return SPEEDS[ROWS_PARQUET]
-    if settings.columnar:
+    if settings.converts:
         return SPEEDS[ROWS if is_plain else ROWS_GZIP]
     if found.kind in _WHOLE:
         return SPEEDS[CLOUDTRAIL_GZIP]
@@ -90,10 +90,7 @@ def speed_for(key: str, settings: Settings) -> WorkerSpeed:
 
 def speeds_of(settings: Settings) -> Sequence[WorkerSpeed]:
     """Return the speeds of the formats that a run may find."""
-    if settings.format == "parquet":
+    kinds = [ROWS, ROWS_GZIP] if settings.converts else [LINES, LINES_GZIP, CLOUDTRAIL_GZIP]
+    if settings.columnar and not settings.converts:
         kinds = [ROWS_PARQUET]
-    elif settings.columnar:
-        kinds = [ROWS, ROWS_GZIP]
-    else:
-        kinds = [LINES, LINES_GZIP, CLOUDTRAIL_GZIP]
     return [SPEEDS[kind] for kind in kinds]

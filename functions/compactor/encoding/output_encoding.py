@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 import msgspec
 
 from compactor.formats import SPECS
-from compactor.model import Compression, OutputForm, Signature
+from compactor.model import Compression, Format, OutputForm, Signature
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 
@@ -39,6 +39,22 @@ class PackingClass(msgspec.Struct, frozen=True):
     compression: Compression
     header: bytes = b""
     dialect: bytes = b""
+    declared: str = ""
+
+
+# Compressed within itself, whatever its name says.
+_PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
+
+
+def class_of(key: str, settings: Settings, signature: Signature | None = None) -> PackingClass:
+    """Return the class of a source by what is declared, its key, and its signature if known."""
+    if settings.merges(key):
+        return _PARQUET
+    declaration = settings.declared(key)
+    known = packing_class(key, signature)
+    if declaration is None:
+        return known
+    return msgspec.structs.replace(known, declared=declaration.text)
 
 
 def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
@@ -86,18 +102,21 @@ PLAIN_TARGET_BYTES = 1024 * MIB
 ASSUMED_RATIO = 5
 
 
-def output_form(settings: Settings) -> OutputForm:
-    """Return how the outputs of a run are written.
+def output_form(settings: Settings, key: str) -> OutputForm:
+    """Return how the output of a source and those like it is written.
 
     Parquet is not encoded as a whole, but the sizes of its content are those of encoded bytes.
     """
-    compression = "zstd" if settings.columnar else settings.compression
-    return _output_form(compression, lines=settings.documents == "lines")
+    rows = settings.output_format == "parquet" or settings.merges(key)
+    declaration = settings.declared(key)
+    lines = declaration is not None and declaration.lines
+    return _output_form("zstd" if rows else settings.compression, lines=lines, rows=rows)
 
 
 @cache
-def _output_form(compression: str, *, lines: bool) -> OutputForm:
-    return OutputForm(None if compression == "same" else Compression(compression), lines)
+def _output_form(compression: str, *, lines: bool, rows: bool) -> OutputForm:
+    encoded = None if compression == "same" else Compression(compression)
+    return OutputForm(encoded, lines=lines, rows=rows)
 
 
 def target_bytes(settings: Settings, output: Compression) -> int:

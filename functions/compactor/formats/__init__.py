@@ -7,23 +7,22 @@ format has a ``FormatSpec`` in its own file; ``known_formats`` lists them.
 
 from __future__ import annotations
 
-from compactor.formats.characters import Reading
+from compactor.formats.declaration import Declaration
 from compactor.formats.detect import Detected, detect
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.formats.known_formats import SPECS, spec_of
 from compactor.formats.passing import PassingCheck
-from compactor.formats.spec import Decide, FormatSpec
+from compactor.formats.spec import FormatSpec
 from compactor.model import Compression, Format, Signature
 
 __all__ = [
     "SPECS",
-    "Decide",
+    "Declaration",
     "Detected",
     "FormatSpec",
     "Framed",
     "Framer",
     "PassingCheck",
-    "Reading",
     "StreamFraming",
     "content_type",
     "detect",

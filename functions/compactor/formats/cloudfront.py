@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-from compactor.formats.characters import Reading
 from compactor.formats.headed import HeadedFramer, ended
 from compactor.formats.refusal import refused
 from compactor.formats.spec import Detected, FormatSpec, Look, malformed
@@ -25,11 +24,12 @@ def _recognise(look: Look) -> Detected | None:
         return None
     _refuse_other_comments(look.head, found)
     header = ended(found, complete=look.complete)
-    look.require_characters()
+    look.require_text()
     return Detected(Format.CLOUDFRONT, header)
 
 
 def _declared(look: Look) -> Detected:
+    look.require_text()
     found = _COMMENTS.match(look.head)
     if found is None:
         raise malformed("it does not start with a #Version: line")
@@ -48,8 +48,6 @@ def _refuse_other_comments(head: bytes, header: re.Match[bytes]) -> None:
 
 class CommentWatch:
     """Searches for comment lines that differ from those of the header."""
-
-    any_encoding = False
 
     def __init__(self, header: bytes) -> None:
         self._known = frozenset(header.replace(b"\r", b"").split(b"\n"))
@@ -71,12 +69,8 @@ class CommentWatch:
             ):
                 raise refused(QuarantineReason.UNKNOWN_FORMAT, _OTHER_COMMENT, found[1])
 
-    def finish(self, tail: bytes) -> None:
+    def finish(self) -> None:
         """Do nothing: no row can be open at the end."""
-
-
-def _watch(_: bytes, header: bytes, __: Reading, declared: bool) -> CommentWatch | None:
-    return None if declared else CommentWatch(header)
 
 
 SPEC = FormatSpec(
@@ -88,5 +82,5 @@ SPEC = FormatSpec(
     begins=b"#",
     declared=_declared,
     newlines=True,
-    watch=_watch,
+    watch=CommentWatch,
 )

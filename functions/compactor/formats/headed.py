@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compactor.formats.first_record import LONGEST_HEADER
 from compactor.formats.framing import Framed
 from compactor.formats.lines import BOM, PassingLines, frame_lines
 from compactor.formats.spec import malformed
 
+#: Every open output holds its header in memory.
+LONGEST_HEADER = 1 << 20
 #: The first line and its line end.
 FIRST_LINE = re.compile(rb"([^\n]*)(\n|\Z)")
 

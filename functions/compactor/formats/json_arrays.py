@@ -105,7 +105,7 @@ def _recognise(look: Look) -> Detected | None:
         return None
     if _LINKED.search(head, 0, _LOOKED_AT_FOR_LINKS):
         raise refused(QuarantineReason.UNKNOWN_FORMAT, "it is a JSON-LD document", head)
-    look.require_characters()
+    look.require_text()
     return _ARRAY
 
 

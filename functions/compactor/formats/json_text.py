@@ -37,16 +37,6 @@ class _Object(msgspec.Struct, gc=False):
 
 _objects = msgspec.json.Decoder(_Object)
 _many_objects = msgspec.json.Decoder(list[_Object])
-_any_value = msgspec.json.Decoder(msgspec.Raw)
-
-
-def is_value(text: bytes) -> bool:
-    """Return whether a text is one whole JSON value of any type."""
-    try:
-        _any_value.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
-        return False
-    return True
 
 
 def is_object(text: bytes) -> bool:
@@ -156,53 +146,6 @@ def open_state(text: bytes) -> str:
     if bare.count(b"{") > bare.count(b"}"):
         return "a JSON object"
     return "a JSON array" if bare.count(b"[") > bare.count(b"]") else ""
-
-
-class PassingLastLine:
-    """Tracks what JSON is open in the last line of a source, chunk by chunk."""
-
-    def __init__(self) -> None:
-        self._ended = False
-        self._begin()
-
-    def _begin(self) -> None:
-        self._held = b""
-        self._in_string = False
-        self._braces = self._brackets = 0
-
-    def feed(self, chunk: bytes) -> None:
-        """Take the next bytes. Blanks after the last line do not start another one."""
-        text = chunk.rstrip(_BLANKS)
-        if text:
-            start = text.rfind(b"\n") + 1
-            if start or self._ended:
-                self._begin()
-            self._count(text[start:])
-            self._ended = False
-        self._ended = self._ended or chunk.find(b"\n", len(text)) >= 0
-
-    def _count(self, text: bytes) -> None:
-        text = self._held + text
-        # An escape may continue in the next chunk.
-        trailing = len(text) - len(text.rstrip(b"\\"))
-        self._held = b"\\" if trailing % 2 else b""
-        clean = text[: len(text) - trailing]
-        if b"\\" in clean:
-            clean = clean.replace(b"\\\\", b"__").replace(b'\\"', b"__")
-        if self._in_string:
-            clean = b'"' + clean
-        self._in_string = clean.count(b'"') % 2 == 1
-        bare = _STRINGS.sub(b"", clean + b'"' if self._in_string else clean)
-        self._braces += bare.count(b"{") - bare.count(b"}")
-        self._brackets += bare.count(b"[") - bare.count(b"]")
-
-    def open_state(self) -> str:
-        """Return what is open, in the words of :func:`open_state`."""
-        if self._in_string:
-            return "a JSON string"
-        if self._braces > 0:
-            return "a JSON object"
-        return "a JSON array" if self._brackets > 0 else ""
 
 
 class PassingJsonLines:

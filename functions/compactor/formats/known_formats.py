@@ -8,11 +8,11 @@ from types import MappingProxyType
 from compactor.formats import (
     cloudfront,
     cloudtrail,
+    columns,
     json_arrays,
     json_lines,
     listed,
     parquet,
-    separated_values,
     text,
     undelimited,
     vpc_flow,
@@ -28,12 +28,12 @@ SPECS: tuple[FormatSpec, ...] = (
     undelimited.SPEC,
     cloudfront.SPEC,
     vpc_flow.SPEC,
-    separated_values.CSV,
-    separated_values.TSV,
+    columns.CSV,
+    columns.TSV,
     json_arrays.SPEC,
+    parquet.SPEC,
     # Tried last: what no other format accepts may be lines.
     text.SPEC,
-    parquet.SPEC,
 )
 _OF: Mapping[Format, FormatSpec] = MappingProxyType({spec.format: spec for spec in SPECS})
 

@@ -183,7 +183,7 @@ _UNDELIMITED = Detected(Format.UNDELIMITED_JSON)
 
 
 def _recognise(look: Look) -> Detected | None:
-    head = look.head if look.head.isascii() else ascii_of(look.head, keep_nuls=False)
+    head = ascii_of(look.head)
     looked_at = head if look.complete else head[: head.rfind(b"\n") + 1]
     first = next(lines_of(looked_at), b"")
     line = first_odd_line(head) if not first or is_object(first) else first

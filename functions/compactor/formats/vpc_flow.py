@@ -48,7 +48,7 @@ def _recognise(look: Look) -> Detected | None:
         _refuse_names(line[1].removesuffix(b"\r"), look)
         return None
     header = ended(line, complete=look.complete)
-    look.require_characters()
+    look.require_text()
     return Detected(Format.VPC_FLOW, header)
 
 
@@ -62,6 +62,7 @@ def _refuse_names(line: bytes, look: Look) -> None:
 
 
 def _declared(look: Look) -> Detected:
+    look.require_text()
     return Detected(Format.VPC_FLOW, ended(FIRST_LINE.match(look.head), complete=look.complete))
 
 

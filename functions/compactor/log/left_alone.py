@@ -15,13 +15,9 @@ BY_SETTINGS = frozenset(
         QuarantineReason.ENCODING,
         QuarantineReason.OPEN_END,
         QuarantineReason.OPEN_QUOTE,
-        QuarantineReason.AMBIGUOUS_HEADER,
         QuarantineReason.MALFORMED,
     }
 )
-#: Separator in the name of what decided formats: what follows names the decisions pinned for the
-#: data set, which some of these sources wait for.
-WAITS = "."
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ sums up all commits through one sequence number, all of them published.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from math import inf
 
 import msgspec
@@ -17,7 +17,7 @@ from compactor.log import left_alone, manifest
 from compactor.log.content_index import Contents
 from compactor.log.digests import Digests
 from compactor.log.entries import NOTHING, Commit, output_digest, same_log
-from compactor.log.left_alone import BY_SETTINGS, WAITS, LeftAlone
+from compactor.log.left_alone import BY_SETTINGS, LeftAlone
 from compactor.log.size_counts import SizeCounts
 from compactor.model import PASSING_REASONS, Again, Skipped
 
@@ -195,23 +195,14 @@ class LogState(msgspec.Struct):
         """Record that the commit's output is readable; its rows are no longer needed."""
         self.unpublished.pop(commit.sequence, None)
 
-    def left_alone(self, decided_by: str, dialects: Callable[[], str]) -> Container[bytes]:
+    def left_alone(self, decided_by: str) -> Container[bytes]:
         """Return the identities of the sources that these settings leave alone again.
 
         Args:
             decided_by: the settings, named by :func:`compactor.outputs.detection.decided_by`.
-            dialects: returns what is pinned for the data set now; called only if sources wait for
-                that.
         """
-        names = {decided_by}
-        if any(name.startswith(decided_by + WAITS) for name in self.undecided):
-            names.add(decided_by + WAITS + dialects())
-        others = tuple(one for name, one in self.undecided.items() if name not in names)
+        others = tuple(one for name, one in self.undecided.items() if name != decided_by)
         return _StillLeftAlone(self.quarantined, others) if others else self.quarantined
-
-    def waits(self, identity: bytes) -> bool:
-        """Return True if a source was left alone until more of its data set is known."""
-        return any(identity in one for name, one in self.undecided.items() if WAITS in name)
 
     def _note_undecided(self, commit: Commit) -> None:
         found = {q.source.identity for q in commit.quarantined if q.reason in BY_SETTINGS}

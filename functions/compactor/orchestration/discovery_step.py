@@ -22,7 +22,6 @@ from compactor.discovery.work_items import (
 )
 from compactor.log.log import CommitLog
 from compactor.model import Partition
-from compactor.planning.dialects import Dialects
 from compactor.ports import Deadline, ObjectStore
 from compactor.probe.probe import REMEMBERED_SECONDS, traits_for
 from compactor.registry.streams import identity_of
@@ -125,7 +124,7 @@ def _with_columns(begun: Begun[_Store], settings: Settings) -> Begun[_Store]:
         InvalidInput: the given schema is invalid, or no superset of the pinned one.
         TransientStoreError: the store did not answer.
     """
-    if not (settings.columnar and begun.lists.item_count + begun.lists.oversized_count):
+    if not (settings.converts and begun.lists.item_count + begun.lists.oversized_count):
         return begun
     from compactor.rows.sample import pin_columns  # noqa: PLC0415 - only runs with rows import Arrow
 
@@ -133,7 +132,7 @@ def _with_columns(begun: Begun[_Store], settings: Settings) -> Begun[_Store]:
         found = begun.in_full()
         return [item.partition for item in (*found.items, *found.oversized)]
 
-    pin_columns(settings, begun.store, partitions, Dialects(settings, begun.store))
+    pin_columns(settings, begun.store, partitions)
     return begun
 
 

@@ -21,7 +21,6 @@ from compactor.discovery.work_items import blaming
 from compactor.log.log import CommitLog
 from compactor.model import Partition, SourceObject
 from compactor.outputs.detection import decided_by
-from compactor.planning.dialects import Dialects
 from compactor.planning.key_rules import KeyRules
 from compactor.ports import ObjectStore
 from compactor.registry.items import Item
@@ -199,8 +198,7 @@ class _OfPartition:
         # needlessly, but none is missed.
         state = CommitLog(given.store, settings, partition).load()
         self._committed, self._written_at = state.committed, state.written_at
-        version = partial(Dialects(settings, given.store).version, partition.prefix)
-        self._left = state.left_alone(decided_by(settings), version)
+        self._left = state.left_alone(decided_by(settings))
         self._rules = KeyRules(settings)
         self._listing = open_pending(settings, given.now, given.at)
 

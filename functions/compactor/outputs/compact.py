@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from compactor.destination import Destination
 from compactor.encoding.encoders import encoder
 from compactor.encoding.output_encoding import as_learned
 from compactor.errors import UnreadableSource
-from compactor.formats import Decide, Detected, content_type, extension_for, framer_for
+from compactor.formats import Detected, content_type, extension_for, framer_for
 from compactor.log.manifest import ManifestRow
 from compactor.log.slice_facts import Kept, SliceFacts
 from compactor.model import (
@@ -34,8 +34,7 @@ from compactor.outputs.group_reading import (
     require_not_encrypted,
 )
 from compactor.outputs.known_contents import compared
-from compactor.outputs.neighbours import Found, Neighbours, Settled, SharedLines
-from compactor.outputs.open_output import ManifestFull, OpenOutput, table_of
+from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.output_writer import OutputWriter
 from compactor.outputs.pending import PendingOutput, Tally
 from compactor.outputs.plain_content import Plain, inflated
@@ -49,8 +48,6 @@ def compact(
     store: ObjectStore,
     destination: Destination,
     time: ReadingTime | None = None,
-    *,
-    decide: Decide,
 ) -> PendingOutput:
     """Store the output of a group as the parts of a multipart upload.
 
@@ -65,7 +62,6 @@ def compact(
         destination: where the output is stored.
         time: the time for reading. When it is over, the output is closed with the sources read,
             and the others are left to the next plan. None for no limit.
-        decide: returns the CSV dialect decided for a source's data set.
 
     Raises:
         SourceChanged: a source differs from its listing; nothing was stored.
@@ -75,7 +71,7 @@ def compact(
     if group.copy:
         return copy_source(group, settings, store, destination)
     left_out: dict[bytes, Quarantined] = {}
-    given = _Given(group, settings, store, destination, time, decide)
+    given = _Given(group, settings, store, destination, time)
     # Terminates: each iteration leaves out another source.
     while True:
         attempt = _Pass(given, left_out)
@@ -106,7 +102,6 @@ class _Given(NamedTuple):
     store: ObjectStore
     destination: Destination
     time: ReadingTime | None
-    decide: Decide
 
 
 class _LeftOut(NamedTuple):
@@ -129,9 +124,7 @@ class _Pass:
         self._given = given
         self._left = _LeftOut(dict(damaged), {}, [])
         self._rows: list[ManifestRow] = []
-        self._shared = SharedLines()
-        self._neighbours = Neighbours(judges=given.settings.format == "auto")
-        self._detect = detector(given.settings, given.decide)
+        self._detect = detector(given.settings)
         # The detected format of the last source in the output; that of the next is usually equal.
         self._last_found: Detected | None = None
         # Sources left to the next plan because time ran out.
@@ -143,7 +136,6 @@ class _Pass:
 
     def finish(self) -> PendingOutput:
         """Finish the output and return it with an account of every source."""
-        self._leave_alike()
         output, left = self._output, self._left
         stored = output.finish() if output is not None else None
         kept = self._attributes
@@ -181,17 +173,8 @@ class _Pass:
                 denials.count(error)
                 self._leave_unreadable(body.source, error)
             except ManifestFull:
-                held = self._neighbours.held
-                self._leave_rest(sources[sources.index(held[0] if held else body.source) :])
+                self._leave_rest(sources[sources.index(body.source) :])
                 return
-        self._write_held()
-
-    def _write_held(self) -> None:
-        """Write the sources that were held back, as no more sources follow."""
-        try:
-            self._write_settled(self._neighbours.rest())
-        except ManifestFull:
-            self._leave_rest(self._neighbours.held)
 
     def _place(self, body: SourceBody, plain_of: Plain) -> None:
         if body.error is not None:
@@ -207,25 +190,7 @@ class _Pass:
             if again is not None:
                 self._left.again.append(again)
                 return
-        self._put(source, content)
-
-    def _put(self, source: SourceObject, content: plain.PlainContent) -> None:
-        """Detect a source's format, then write the sources that are settled."""
-        found = self._detect(content.head, source.key, content.complete)
-        self._write_settled(self._neighbours.add(Found(source, content, found)))
-
-    def _write_settled(self, settled: Iterator[Settled]) -> None:
-        for one, alone in settled:
-            if alone is not None and self._is_cut_short():
-                # It may share members with sources that were not read.
-                self._later.append(one.source)
-                continue
-            try:
-                if alone is not None:
-                    raise alone
-                self._write(one)
-            except UnreadableSource as error:
-                self._leave_unreadable(one.source, error)
+        self._write(source, content)
 
     def _leave_unreadable(self, source: SourceObject, error: UnreadableSource) -> None:
         left = Quarantined(source, QuarantineReason(error.reason), error.detail)
@@ -233,8 +198,9 @@ class _Pass:
             raise _WrittenInVain(left) from error
         self._left.quarantined[source.identity] = left
 
-    def _write(self, one: Found) -> None:
-        source, content, found = one
+    def _write(self, source: SourceObject, content: plain.PlainContent) -> None:
+        """Detect a source's format, and write it if it belongs in this output."""
+        found = self._detect(content.head, source.key, content.complete)
         if found is None:
             self._place_empty(source, content)
             return
@@ -246,9 +212,7 @@ class _Pass:
         if output is None:
             self._pass_over(source, content, found)
             return
-        output.place(source, content)
-        if found.compared:
-            self._shared.see(source, content.head)
+        output.place(source, content, found)
 
     def _output_for(self, found: Detected, compression: Compression) -> OpenOutput | None:
         """Return the output, opening it if needed; None if the source belongs in another one."""
@@ -288,7 +252,6 @@ class _Pass:
             framer,
             writer,
             compression=compression,
-            table=table_of(signature),
             kept=Kept(settings.limits.kept_bytes),
             rows=self._rows,
             settings=settings,
@@ -304,25 +267,3 @@ class _Pass:
         signature = self._output.signature
         learned = as_learned(replace(signature, header=signature.header + sources[0].identity))
         self._left.misfits.update((source.identity, learned) for source in sources)
-
-    def _leave_alike(self) -> None:
-        """Leave sources alone whose shared first line may be a header."""
-        left = {one.source.identity: one for one in self._shared.left_alone()}
-        if not left:
-            return
-        if any(row.length and row.source.identity not in left for row in self._rows):
-            raise _WrittenInVain(*left.values())
-        if self._is_cut_short():
-            # Do not quarantine them after a partial reading: sources not read may have the line
-            # in another place.
-            self._later += [one.source for one in left.values()]
-        else:
-            self._left.quarantined.update(left)
-        self.abort()
-        self._output = None
-        self._rows[:] = [row for row in self._rows if row.source.identity not in left]
-
-    def _is_cut_short(self) -> bool:
-        """Return True if time ran out before the group was read for long."""
-        time = self._given.time
-        return bool(self._later) and time is not None and not time.long()

@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 
 from compactor.destination import Destination
 from compactor.errors import CommitConflict, ObjectMissing, TransientStoreError
-from compactor.formats import Decide
 from compactor.log.entries import Commit, Output
 from compactor.model import ObjectGroup
 from compactor.outputs.compact import compact
@@ -24,8 +23,6 @@ def store_group(
     store: ObjectStore,
     destination: Destination,
     time: ReadingTime | None = None,
-    *,
-    decide: Decide,
 ) -> PendingOutput:
     """Read, store and verify one group: steps 1 to 3 of the write order.
 
@@ -39,7 +36,7 @@ def store_group(
         TransientStoreError: the store did not answer; the output is dropped, if possible.
     """
     try:
-        pending = compact(group, settings, store, destination, time, decide=decide)
+        pending = compact(group, settings, store, destination, time)
     except ObjectMissing as error:
         raise CommitConflict(f"group {group.id} was published meanwhile: {error}") from error
     with dropping(pending.output, store):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compactor.formats.first_record import Begin
+from compactor.formats import Detected
+from compactor.formats.columns import Begin
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
@@ -27,7 +28,6 @@ class OpenOutput:
         framer: joins the sources.
         writer: stores the output.
         compression: the output's compression.
-        table: the dialect of its sources, if they are CSV or TSV.
         kept: what the manifest keeps to restore its sources.
         rows: the rows of its manifest; added to.
         settings: the run's settings.
@@ -43,14 +43,12 @@ class OpenOutput:
         writer: OutputWriter,
         *,
         compression: Compression,
-        table: TableDialect | None,
         kept: Kept,
         rows: list[ManifestRow],
         settings: Settings,
     ) -> None:
         self.signature = signature
         self._compression = compression
-        self._table = table
         self._framer = framer
         self._writer = writer
         self._kept = kept
@@ -67,12 +65,13 @@ class OpenOutput:
         """True if anything was written since the last complete source."""
         return self._writer.plain_bytes != self._settled
 
-    def place(self, source: SourceObject, content: plain.PlainContent) -> None:
+    def place(self, source: SourceObject, content: plain.PlainContent, detected: Detected) -> None:
         """Write one source.
 
         Args:
             source: the source.
             content: its plain bytes.
+            detected: what its first bytes showed.
 
         Raises:
             ManifestFull: there is no room for it; it must begin another output.
@@ -85,7 +84,7 @@ class OpenOutput:
             stream = self._framer.stream()
             if stream is not None:
                 self._begin()
-                self._place_stream(source, content, stream)
+                self._place_stream(source, content, detected, stream)
                 return
             framed = self._framer.frame(content.whole(self._settings.limits.max_document_bytes))
         facts = self._kept.known(framed)
@@ -117,7 +116,7 @@ class OpenOutput:
             records=sum(row.facts.records for row in self._rows if row.facts is not None),
             format=self.signature.format,
             compression=self._compression,
-            table=self._table,
+            table=_dialect_of(self.signature),
         )
 
     def tally(self) -> Tally:
@@ -137,9 +136,13 @@ class OpenOutput:
         self._start = self._writer.plain_bytes
 
     def _place_stream(
-        self, source: SourceObject, content: plain.PlainContent, stream: StreamFraming
+        self,
+        source: SourceObject,
+        content: plain.PlainContent,
+        detected: Detected,
+        stream: StreamFraming,
     ) -> None:
-        check = passing_check(self.signature, self._settings)
+        check = passing_check(detected, source.key, self._settings)
         for chunk in content.chunks():
             check.feed(chunk)
             for piece in stream.feed(chunk):
@@ -178,9 +181,14 @@ class OpenOutput:
         self._frame_newlines += data.count(b"\n")
 
 
-def table_of(signature: Signature) -> TableDialect | None:
+def _dialect_of(signature: Signature) -> TableDialect | None:
     """Return the dialect of CSV and TSV sources; None for other formats."""
     if signature.format not in (Format.CSV, Format.TSV):
         return None
-    begin = Begin.of(signature.header, signature.dialect)
-    return TableDialect(begin.delimiter.decode(), header=bool(begin.header))
+    begin = Begin.of(signature)
+    return TableDialect(
+        begin.dialect.delimiter.decode(),
+        header=bool(begin.header),
+        quotes=begin.dialect.quotes,
+        backslash=begin.dialect.backslash,
+    )

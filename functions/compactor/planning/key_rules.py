@@ -13,6 +13,7 @@ from compactor.settings.settings import STATE_ROOT, Settings
 
 # Query engines ignore such names, so writers use them for data that is not complete or not data.
 _HIDDEN = re.compile(r"(?:^|/)[_.]")
+_ICEBERG_METADATA = ".metadata.json"
 _DIGEST = re.compile(r"/CloudTrail-Digest/|_CloudTrail-Digest_")
 
 
@@ -51,6 +52,9 @@ class KeyRules:
             return SkipReason.OWN_STATE
         if _DIGEST.search(source.key):
             return SkipReason.CLOUDTRAIL_DIGEST
+        if source.key.endswith(_ICEBERG_METADATA):
+            # Their table may lie anywhere, and is lost without them.
+            return SkipReason.TABLE
         if source.key.endswith("/") and not source.size:
             return SkipReason.DIRECTORY_MARKER
         return self._by_globs(relative)

@@ -9,30 +9,25 @@ import msgspec
 
 from compactor.encoding.output_encoding import (
     PackingClass,
+    class_of,
     output_form,
-    packing_class,
     stored_bytes,
     target_bytes,
 )
-from compactor.formats import SPECS
-from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
+from compactor.model import ObjectGroup, Signature, SourceObject
 from compactor.settings.settings import Settings
 
 # Part of every group id: increment on any change to the bytes of an output.
 BYTES_VERSION = "1"
-# The names of Parquet objects say nothing about their content.
-_PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
 
 
 def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
     """Return True if the source is large enough to copy and its bytes may stay as they are."""
-    output = output_form(settings).encoding_of(cls.compression)
-    if output is not cls.compression or not _passes_unchanged(settings):
+    output = output_form(settings, source.key).encoding_of(cls.compression)
+    if output is not cls.compression or not _passes_unchanged(source.key, settings):
         return False
     if settings.table:
         # Readers of tables follow field ids, which a source may have from another table.
-        return False
-    if _is_rewritten(cls, settings):
         return False
     threshold = settings.limits.small_object_bytes
     if threshold is None:
@@ -40,17 +35,11 @@ def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
     return source.size >= threshold
 
 
-def _is_rewritten(cls: PackingClass, settings: Settings) -> bool:
-    """Return True if even a single large source is rewritten, to put its records on lines."""
-    if settings.documents != "lines":
-        return False
-    return any(spec.lines and cls.kind in (spec.hint, spec.format) for spec in SPECS)
-
-
-def _passes_unchanged(settings: Settings) -> bool:
-    if settings.format == "parquet":
+def _passes_unchanged(key: str, settings: Settings) -> bool:
+    if settings.merges(key):
         return settings.compression == "same"
-    return settings.format == "auto" and settings.output_format == "same"
+    # What is declared is checked, and may be rewritten, record by record.
+    return settings.declared(key) is None and settings.output_format == "same"
 
 
 class _OpenGroup(msgspec.Struct):
@@ -76,15 +65,14 @@ def pack(
     created.
     """
     most_sources = settings.limits.group_sources
-    form = output_form(settings)
     open_groups: dict[PackingClass, _OpenGroup] = {}
     for source in candidates:
         known = signatures.get(source.identity) if signatures else None
-        cls = _PARQUET if settings.format == "parquet" else packing_class(source.key, known)
+        cls = class_of(source.key, settings, known)
         if copied(source, settings, cls):
             yield Packed(make_group((source,), settings, copy=True), full=True)
             continue
-        output = form.encoding_of(cls.compression)
+        output = output_form(settings, source.key).encoding_of(cls.compression)
         size = stored_bytes(source.size, cls.compression, output)
         group = open_groups.setdefault(cls, _OpenGroup([]))
         too_big = group.bytes + size > target_bytes(settings, output)
@@ -109,16 +97,15 @@ def make_group(
     setting that affects the bytes of the output.
     """
     digest = hashlib.blake2b(digest_size=16)
+    key = sources[0].key
+    form, declaration = output_form(settings, key), settings.declared(key)
     options: tuple[str, ...] = (
         BYTES_VERSION,
-        settings.format,
-        settings.encoding,
-        settings.csv_header_text,
+        declaration.text if declaration is not None else "",
         settings.compression,
-        settings.documents,
         str(copy),
     )
-    if settings.columnar:
+    if form.rows:
         options += (settings.output_format, settings.parquet_schema or "")
     if settings.upsert_key:
         # The columns are not part of it: outputs only name the origin of their rows.
@@ -126,4 +113,4 @@ def make_group(
     digest.update("\0".join(options).encode())
     for source in sources:
         digest.update(source.identity)
-    return ObjectGroup(digest.hexdigest(), tuple(sources), copy, output_form(settings))
+    return ObjectGroup(digest.hexdigest(), tuple(sources), copy, form)

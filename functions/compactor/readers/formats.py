@@ -149,16 +149,18 @@ def reading_of(
     delimiter: str = ",",
     header_lines: int = 0,
     quoted: bool = False,
+    lines: bool = False,
     log: LogLines | None = None,
 ) -> Reading:
     """Return how objects of a format are read.
 
     Args:
         format: of the outputs.
-        settings: decide how outputs of some formats are written.
+        settings: say whether outputs are rows.
         delimiter: of CSV.
         header_lines: number of header lines at the start of each object.
         quoted: the objects contain quotes.
+        lines: records of documents are written one per line.
         log: the form of the lines of text.
 
     Raises:
@@ -167,7 +169,7 @@ def reading_of(
     if format is Format.PARQUET or settings.columnar:
         return Reading(_PARQUET, {"serialization.format": "1"}, _PARQUET_INPUT, _PARQUET_OUTPUT)
     if format in JSON_FORMATS:
-        return _json(format, settings)
+        return _json(format, lines=lines)
     if format in (Format.VPC_FLOW, Format.CLOUDFRONT):
         tabs = format is Format.CLOUDFRONT
         count = _CLOUDFRONT_HEADER if tabs else 1
@@ -191,17 +193,19 @@ JSON_FORMATS = (
 )
 
 
-def _json(format: Format, settings: Settings) -> Reading:
+def _json(format: Format, *, lines: bool) -> Reading:
     if format is Format.JSON_LINES:
         return Reading(_OPENX)
     spec = spec_of(format)
-    if format is Format.UNDELIMITED_JSON or (spec.lines and settings.documents == "lines"):
+    if format is Format.UNDELIMITED_JSON or lines:
         return Reading(_OPENX, raw=False)
     if format is Format.CLOUDTRAIL:
         # A list's input format would replace CloudTrail's, which opens the documents.
         return Reading(_HCATALOG, input_format=_CLOUDTRAIL_INPUT, listed=False)
-    accepted = '"lines": engines read JSON of one object a line' if spec.lines else "another format"
-    raise InvalidInput("documents" if spec.lines else "reader_table", format.value, accepted)
+    accepted = "another format: engines read JSON of one object a line"
+    if spec.lines:
+        accepted = f"{format.value}_lines: engines read JSON of one object a line"
+    raise InvalidInput("formats", format.value, accepted)
 
 
 def _simple(delimiter: str, header_lines: int) -> Reading:

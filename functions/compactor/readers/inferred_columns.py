@@ -12,7 +12,7 @@ from typing import Any
 
 from compactor.errors import InvalidInput
 from compactor.formats import Detected
-from compactor.formats.first_record import Begin
+from compactor.formats.columns import Begin
 from compactor.model import Format
 from compactor.readers.formats import LINE, Reading, log_of, reading_of
 from compactor.settings.settings import Settings
@@ -23,7 +23,6 @@ _LARGEST = 1 << 63
 # Glue limits a type to 131,072 characters; anything nested deeper than this becomes a string.
 _DEEPEST = 8
 _PLAIN = re.compile(r"[a-z0-9_]+")
-_DELIMITERS = (",", ";", "\t", "|")
 
 
 class _Kind:
@@ -112,7 +111,7 @@ def _named(columns: Sequence[Column], reading: Reading) -> tuple[tuple[Column, .
 
 
 def found_in(
-    found: Detected, samples: Sequence[bytes], settings: Settings
+    found: Detected, samples: Sequence[bytes], settings: Settings, *, lines: bool
 ) -> tuple[tuple[Column, ...], Reading]:
     """Infer the columns, and how engines read them, from the first bytes of a few objects.
 
@@ -120,27 +119,28 @@ def found_in(
         found: the detected format; not Parquet, whose columns are in its footers.
         samples: decompressed bytes; the last line of each may be incomplete.
         settings: of the runs.
+        lines: records of documents are written one per line.
 
     Raises:
         InvalidInput: no columns were found, or no engine reads such objects as rows.
     """
     format = found.format
-    lines = [line for one in samples for line in _whole_lines(one)]
+    sampled = [line for one in samples for line in _whole_lines(one)]
     if format in (Format.CSV, Format.TSV):
-        return _delimited(lines, found, settings)
-    line = lines[0] if lines else ""
-    log = log_of(lines)
-    reading = reading_of(format, settings, log=log)
+        return _delimited(sampled, found, settings)
+    line = sampled[0] if sampled else ""
+    log = log_of(sampled)
+    reading = reading_of(format, settings, lines=lines, log=log)
     if format is Format.VPC_FLOW:
         return _strings(one.replace("-", "_") for one in line.split()), reading
     if format is Format.CLOUDFRONT:
-        return _strings(_cloudfront_names(lines)), reading
+        return _strings(_cloudfront_names(sampled)), reading
     if format is Format.TEXT:
         return _strings(log.names if log else (LINE,)), reading
     if "CloudTrail" in reading.input_format:
         records = _documents(samples)
     else:
-        records = [value for one in lines if (value := _json(one)) is not None]
+        records = [value for one in sampled if (value := _json(one)) is not None]
     return _named(of_records(records), reading)
 
 
@@ -189,10 +189,8 @@ def _delimited(
 ) -> tuple[tuple[Column, ...], Reading]:
     if not lines:
         raise no_columns("the sample is empty")
-    begin = Begin.of(found.header, found.dialect)
-    delimiter = begin.delimiter.decode() if begin.columns else _delimiter_of(lines[0])
-    if found.format is Format.TSV:
-        delimiter = "\t"
+    begin = Begin.of(found)
+    delimiter = begin.dialect.delimiter.decode()
     quoted = any('"' in line for line in lines)
     first = next(csv.reader(io.StringIO(lines[0]), delimiter=delimiter))
     header = bool(found.header)
@@ -201,10 +199,6 @@ def _delimited(
         found.format, settings, delimiter=delimiter, header_lines=int(header), quoted=quoted
     )
     return _strings(names), reading
-
-
-def _delimiter_of(line: str) -> str:
-    return max(_DELIMITERS, key=line.count)
 
 
 def _strings(names: Iterable[str]) -> tuple[Column, ...]:

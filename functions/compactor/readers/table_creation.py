@@ -8,10 +8,8 @@ from typing import Any
 
 from compactor.encoding.codecs import decompress_stream, detect_compression
 from compactor.errors import AlreadyExists, InvalidInput, UnreadableSource
-from compactor.formats import Detected, detect, spec_of
-from compactor.formats.csv_evidence import Decision
+from compactor.formats import Detected, detect
 from compactor.model import Format, Partition, SourceObject
-from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.readers.formats import (
     JSON_FORMATS,
@@ -114,7 +112,7 @@ def _columns(
     settings: Settings, held: Held, store: ObjectStore
 ) -> tuple[Sequence[Column], Reading]:
     samples = _samples((*held.outputs, *held.loose), store, _MOST_SAMPLED)
-    found = _first_detected(samples, settings, store)
+    found, key = _first_detected(samples, settings)
     format = found.format
     plain = [body for _, body in samples]
     columns: Sequence[Column]
@@ -128,7 +126,8 @@ def _columns(
         columns = parquet_columns.columns_of(_spread(objects, _MOST_SAMPLED), store)
         reading = reading_of(format, settings)
     else:
-        columns, reading = found_in(found, plain, settings)
+        lines = _on_lines(key, settings)
+        columns, reading = found_in(found, plain, settings, lines=lines)
     require_exact(reading, format, settings)
     return columns, reading
 
@@ -144,17 +143,18 @@ def require_alike(
         InvalidInput: an object has columns at other places, or another form.
     """
     is_ours = (table.get("Parameters") or {}).get(MADE_BY) is not None
-    if not is_ours or settings.columnar or settings.format == Format.PARQUET:
+    if not is_ours or settings.columnar:
         return
     outputs = _samples(held.outputs, store, _OUTPUTS_COMPARED)
     for one, body in (*outputs, *_samples(held.loose, store, _SOURCES_COMPARED)):
-        for found in _detected([(one, body)], settings, store):
+        for key, found in _detected([(one, body)], settings):
+            lines = _on_lines(key, settings)
             columns: Sequence[Column] = ()
             if found.format in JSON_FORMATS:
                 # By name, so that it does not matter which members a record has.
-                reading = reading_of(found.format, settings)
+                reading = reading_of(found.format, settings, lines=lines)
             else:
-                columns, reading = found_in(found, [body], settings)
+                columns, reading = found_in(found, [body], settings, lines=lines)
             if not is_read_by(table["StorageDescriptor"], columns, reading):
                 raise InvalidInput(
                     f"reader_table: {one.key}",
@@ -164,55 +164,38 @@ def require_alike(
 
 
 def _first_detected(
-    samples: Sequence[tuple[SourceObject, bytes]], settings: Settings, store: ObjectStore
-) -> Detected:
-    """Return the format of the first object that is detected with certainty.
+    samples: Sequence[tuple[SourceObject, bytes]], settings: Settings
+) -> tuple[Detected, str]:
+    """Return the format of the first object that is detected with certainty, and its key.
 
     Raises:
         InvalidInput: no format was detected with certainty.
     """
-    for found in _detected(samples, settings, store):
-        return found
+    for key, detected in _detected(samples, settings):
+        return detected, key
     raise InvalidInput("reader_table", settings.reader_table, "objects of a format that is known")
 
 
 def _detected(
-    samples: Sequence[tuple[SourceObject, bytes]], settings: Settings, store: ObjectStore
-) -> Iterator[Detected]:
-    """Yield the formats of the objects that are detected with certainty."""
-    forced = None if settings.format == "auto" else Format(settings.format)
-    if settings.columnar or (forced is not None and not spec_of(forced).declared):
-        yield Detected(forced if forced and not settings.columnar else Format.PARQUET)
-        return
-    reading = settings.characters
-    dialects = Dialects(settings, store, samples=False)
-
-    def decide(key: str, delimiter: bytes, columns: int) -> Decision:
-        return dialects(_source_key(key, settings), delimiter, columns)
-
+    samples: Sequence[tuple[SourceObject, bytes]], settings: Settings
+) -> Iterator[tuple[str, Detected]]:
+    """Yield keys and formats of the objects that are detected with certainty."""
     for one, body in samples:
+        if settings.output_format == "parquet" or settings.merges(one.key):
+            yield one.key, Detected(Format.PARQUET)
+            continue
         try:
-            found = detect(
-                body,
-                one.key,
-                complete=False,
-                forced=forced,
-                reading=reading,
-                csv_header=settings.csv_header_of(_source_key(one.key, settings)),
-                decide=decide,
-            )
+            declaration = settings.declared(one.key)
+            found = detect(body, one.key, complete=False, declaration=declaration)
         except UnreadableSource:
             continue
         if found is not None:
-            yield found
+            yield one.key, found
 
 
-def _source_key(key: str, settings: Settings) -> str:
-    """Return the key of an output as if it were below the source; source keys as they are."""
-    root, destination = settings.source.root, settings.destination
-    if key.startswith(destination.prefix) and not key.startswith(root.prefix or "/"):
-        return root.prefix + key.removeprefix(destination.prefix)
-    return key
+def _on_lines(key: str, settings: Settings) -> bool:
+    declaration = settings.declared(key)
+    return declaration is not None and declaration.lines
 
 
 def _samples(

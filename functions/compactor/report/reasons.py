@@ -122,16 +122,18 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
             "write them in objects that decompress to less than 16 MiB",
         ),
         QuarantineReason.UNKNOWN_FORMAT: Reason(
-            "format unknown", 'set format: "text", if their lines are records'
+            "of no format that is certain", "declare it in formats; compactor scan proposes it"
         ),
-        QuarantineReason.BINARY: Reason("binary", 'set encoding: "any_bytes", if they are text'),
+        QuarantineReason.BINARY: Reason("binary", "none: they are no lines of text"),
         QuarantineReason.ENCODING: Reason(
-            "encoding unknown", 'set encoding: "single_byte", or convert them to UTF-8'
+            "not UTF-8", 'declare encoding = "single_byte" in formats, if they are text'
         ),
         QuarantineReason.OPEN_END: Reason("last records incomplete", "complete them"),
         QuarantineReason.OPEN_QUOTE: Reason("quotes not closed", "complete them"),
-        QuarantineReason.AMBIGUOUS_HEADER: Reason("first lines ambiguous", "set csv_header"),
-        QuarantineReason.MALFORMED: Reason("documents malformed", "set format"),
+        QuarantineReason.MALFORMED: Reason(
+            "not what formats declares, or malformed documents",
+            "correct formats, or write them again",
+        ),
         QuarantineReason.UNSUPPORTED_TYPE: Reason(
             "types or metadata that no output keeps",
             "leave them out by exclude, or write them with other types",

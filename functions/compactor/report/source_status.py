@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple, cast
 
 from compactor.clock import instant
@@ -19,7 +18,6 @@ from compactor.log.log_search import logs_for_key
 from compactor.log.manifest import ManifestRow
 from compactor.model import Partition, Quarantined, SkipReason, SourceObject
 from compactor.outputs.detection import decided_by
-from compactor.planning.dialects import Dialects
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
 from compactor.registry.streams import PartitionScheme
@@ -261,8 +259,7 @@ def _reason(
     """
     now = inquiry.clock.now()
     state = CommitLog(inquiry.store, settings, partition).load()
-    dialects = partial(Dialects(settings, inquiry.store).version, partition.prefix)
-    left_alone = state.left_alone(decided_by(settings), dialects)
+    left_alone = state.left_alone(decided_by(settings))
     known = Knowledge(state.committed, left_alone, buckets=state.buckets)
     alone = replace(settings, min_objects=1, open_partition_seconds=0)
     store = cast(ObjectStore, _OneKey(inquiry.store, present.key))

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from compactor.destination import Destination
 from compactor.errors import UnreadableSource
-from compactor.formats import Decide
 from compactor.log.manifest import ManifestRow
 from compactor.log.slice_facts import SliceFacts
 from compactor.model import ObjectGroup, Quarantined, QuarantineReason, SourceObject
@@ -32,7 +31,6 @@ class Given(NamedTuple):
 
     Attributes:
         time: for reading; None for no limit.
-        decide: what is decided about the first record of a CSV source's data set.
     """
 
     group: ObjectGroup
@@ -40,7 +38,6 @@ class Given(NamedTuple):
     store: ObjectStore
     destination: Destination
     time: ReadingTime | None
-    decide: Decide
 
 
 class WrittenInVain(Exception):
@@ -133,7 +130,7 @@ class _Pass:
         )
         self._rows: list[ManifestRow] = []
         self._later: list[SourceObject] = []
-        self._blocks = Blocks(given.settings, given.decide)
+        self._blocks = Blocks(given.settings)
 
     def read(self) -> None:
         """Convert the records of the sources.
@@ -200,8 +197,8 @@ def _inferred(given: Given, known: pa.Schema) -> pa.Schema:
     Raises:
         NoRecords: the group has none.
     """
-    group, settings, store, _, _, decide = given
+    group, settings, store = given[:3]
     with suppress(NoRecords):
         sources = spread(group.sources, SAMPLE_SOURCES)
-        return infer_from(sources, known, settings, store, decide)
-    return infer_from(group.sources, known, settings, store, decide)
+        return infer_from(sources, known, settings, store)
+    return infer_from(group.sources, known, settings, store)

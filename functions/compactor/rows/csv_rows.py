@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from compactor.formats.delimited import fields_pattern
+from compactor.formats.columns import fields_of, unquoted
 from compactor.rows.json_rows import Converted
 from compactor.rows.json_values import Misfit
-from compactor.rows.records import TSV, Kind, delimiter_of
+from compactor.rows.records import Kind
 from compactor.rows.schema import near, simple
 from compactor.rows.values import Convert, csv_value
 
@@ -30,7 +30,6 @@ class CsvRows:
     def __init__(self, kind: Kind, schema: pa.Schema, *, exact: bool = False) -> None:
         self._kind = kind
         self._schema = schema
-        self._delimiter = delimiter_of(kind.kind)
         named = {one.name: one.type for one in schema}
         self._fault, self._unknown = _header_fault(kind.header, named)
         self._converts: list[tuple[str, Convert]] = []
@@ -66,7 +65,7 @@ class CsvRows:
         return found
 
     def _row(self, record: bytes) -> list[Any]:
-        fields = split(record, self._kind.kind)
+        fields = split(record, self._kind)
         if self._fault:
             raise Misfit(self._fault, unknown=self._unknown)
         if len(fields) != len(self._converts):
@@ -86,33 +85,20 @@ class CsvRows:
         return f"column {name} is {kind}, and does not take {json.dumps(text)[:_SHOWN_CHARACTERS]}"
 
 
-def split(record: bytes, kind: str) -> list[str | None]:
+def split(record: bytes, kind: Kind) -> list[str | None]:
     """Return the fields of a record; None for one that is empty and has no quotes.
 
-    TSV has no quotes.
-
     Raises:
-        Misfit: it is not UTF-8, or a field goes on after its closing quote.
+        Misfit: it is not UTF-8.
     """
+    dialect = kind.dialect
     try:
-        text = record.decode()
+        if (not dialect.quotes or b'"' not in record) and not dialect.backslash:
+            return [text or None for text in record.decode().split(dialect.delimiter.decode())]
+        fields = fields_of(record, dialect)
+        return [unquoted(field, dialect) if field else None for field in fields]
     except UnicodeDecodeError as error:
         raise Misfit(f"not UTF-8 at byte {error.start}") from None
-    delimiter = delimiter_of(kind)
-    if kind == TSV or b'"' not in record:
-        return [one or None for one in text.split(delimiter.decode())]
-    # Each match but the first begins with a delimiter.
-    first, *others = fields_pattern(delimiter).findall(record)
-    return [_unquoted(one.decode()) for one in (first, *(field[1:] for field in others))]
-
-
-def _unquoted(field: str) -> str | None:
-    if not field.startswith('"'):
-        return field or None
-    inner = field[1:-1].replace('""', '"')
-    if not field.endswith('"') or len(field) < 2 or inner.count('"') * 2 != field[1:-1].count('"'):
-        raise Misfit(f"the field {field[:_SHOWN_CHARACTERS]!r} goes on after its closing quote")
-    return inner
 
 
 def _header_fault(header: Sequence[str], named: dict[str, pa.DataType]) -> tuple[str, bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from compactor.destination import Destination
-from compactor.formats import Decide
 from compactor.model import ObjectGroup
 from compactor.outputs.group import dropping
 from compactor.outputs.group_reading import ReadingTime
@@ -21,8 +20,6 @@ def store_rows(
     store: ObjectStore,
     destination: Destination,
     time: ReadingTime | None = None,
-    *,
-    decide: Decide,
 ) -> PendingOutput:
     """Do steps 1 to 3 of the write order for one group whose output holds rows.
 
@@ -32,7 +29,6 @@ def store_rows(
         store: of sources and output.
         destination: of the partition's outputs.
         time: for reading; sources that do not fit into it are left to the next plan.
-        decide: what is decided about the first record of a CSV source's data set.
 
     Raises:
         InvalidInput: the sources have no common schema, or the given schema is invalid.
@@ -41,8 +37,8 @@ def store_rows(
         IntegrityError: the rows written are not the rows read; what was stored is dropped.
         TransientStoreError: the store did not answer; what was stored is dropped, if possible.
     """
-    given = Given(group, settings, store, destination, time, decide)
-    pending = merge(given) if settings.format == "parquet" else convert(given)
+    given = Given(group, settings, store, destination, time)
+    pending = merge(given) if settings.merges(group.sources[0].key) else convert(given)
     with dropping(pending.output, store):
         check_pending(pending)
     return pending

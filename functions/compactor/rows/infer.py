@@ -152,7 +152,7 @@ class Inferred:
                 if block.kind.kind == JSON:
                     self._json.add(decoded(record))
                 else:
-                    self._add_fields(block.kind, split(record, block.kind.kind))
+                    self._add_fields(block.kind, split(record, block.kind))
             except Misfit:
                 continue
 

@@ -15,7 +15,6 @@ from typing import TypeVar
 import pyarrow as pa
 
 from compactor.errors import InvalidInput, SourceChanged, UnreadableSource
-from compactor.formats import Decide
 from compactor.model import Partition, SourceObject
 from compactor.outputs.detection import detector
 from compactor.outputs.group_reading import require_not_encrypted
@@ -50,7 +49,6 @@ def pin_columns(
     settings: Settings,
     store: ObjectStore,
     partitions: Callable[[], Sequence[Partition]],
-    decide: Decide,
 ) -> None:
     """Pin the columns of a run's outputs, inferred from a sample of all partitions unless given.
 
@@ -60,14 +58,11 @@ def pin_columns(
         settings: of the run.
         store: of sources and state.
         partitions: returns those of the run; called only for a sample.
-        decide: what is decided about the first record of a CSV source's data set.
 
     Raises:
         InvalidInput: the given schema is invalid, or no superset of the pinned one.
         TransientStoreError: the store does not answer.
     """
-    if settings.format == "parquet":
-        return
     if settings.parquet_schema is not None:
         pinned_schema(settings, store, lambda known: known)
         return
@@ -75,9 +70,7 @@ def pin_columns(
         return
     sources = list(_within(_sample(partitions(), settings, store), SAMPLE_BYTES))
     with suppress(InvalidInput, NoRecords, SourceChanged):
-        pinned_schema(
-            settings, store, lambda known: infer_from(sources, known, settings, store, decide)
-        )
+        pinned_schema(settings, store, lambda known: infer_from(sources, known, settings, store))
 
 
 def infer_from(
@@ -85,7 +78,6 @@ def infer_from(
     known: pa.Schema,
     settings: Settings,
     store: ObjectStore,
-    decide: Decide,
 ) -> pa.Schema:
     """Return the known columns, followed by others of the records of some sources.
 
@@ -94,7 +86,7 @@ def infer_from(
         SourceChanged: a source differs from its listing.
         TransientStoreError: the store does not answer.
     """
-    found, blocks, is_empty = Inferred(), Blocks(settings, decide), True
+    found, blocks, is_empty = Inferred(), Blocks(settings), True
     share = SAMPLE_PLAIN_BYTES // max(1, len(sources))
     for body, plain_of in inflated(store.read_sources(sources), settings):
         left = share
@@ -124,15 +116,14 @@ class Blocks:
 
     Args:
         settings: of the run.
-        decide: what is decided about the first record of a CSV source's data set.
 
     Raises:
         InvalidInput: the given schema is invalid.
     """
 
-    def __init__(self, settings: Settings, decide: Decide) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._detect = detector(settings, decide)
+        self._detect = detector(settings)
         text = settings.parquet_schema
         self._columns = None if text is None else tuple(given_schema(text).names)
 
@@ -167,7 +158,11 @@ def _sample(
     for partition in chosen:
         pages = store.list_objects(partition.bucket, partition.prefix)
         listed = islice(chain.from_iterable(pages), _LISTED)
-        candidates = [one for one in listed if one.size and reason_to_skip(one) is None]
+        candidates = [
+            one
+            for one in listed
+            if one.size and reason_to_skip(one) is None and not settings.merges(one.key)
+        ]
         yield from spread(candidates, share)
 
 

@@ -31,7 +31,6 @@ from compactor.outputs.known_contents import found_in
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import publish
 from compactor.outputs.verify import read_back
-from compactor.planning.dialects import Dialects
 from compactor.process.background import Background
 from compactor.runs.partition_run import Attempts, PartitionResult, PartitionRun
 from compactor.runs.registered_objects import NamedBy
@@ -146,11 +145,6 @@ class GroupWork:
         self._run, self._state, self._result = run, state, result
         self._notes, self._named = notes, named
         self._attempts, self._claim = attempts, claim
-        self._dialects = Dialects(run.settings, run.store)
-
-    def dialects_version(self) -> str:
-        """Return the version of the CSV dialects pinned for the partition's data set."""
-        return self._dialects.version(self._run.partition.prefix)
 
     def do(self, group: ObjectGroup, replaces: int | None = None) -> None:
         """Compact, verify, commit and publish one group in this process.
@@ -167,7 +161,7 @@ class GroupWork:
             UploadLost: committed, but the upload was dropped; the log must be settled again.
             RowsRefused: no output can hold the rows of this group.
         """
-        run, created = self._run, self._dialects.created
+        run = self._run
         started = run.clock.now()
         time = ReadingTime(run.deadline, run.clock, run.reserve_seconds)
         try:
@@ -181,8 +175,6 @@ class GroupWork:
             self.leave_unread(group, QuarantineReason(error.reason), str(error))
             return
         self._notes.learn(pending.misfits)
-        # Sources that wait for a CSV dialect which this group has pinned are planned again.
-        self._notes.lessons += self._dialects.created > created
         if pending.later:
             self._notes.lessons += 1
             if time.over():
@@ -197,9 +189,9 @@ class GroupWork:
     ) -> PendingOutput:
         settings, objects = self._run.settings, self._run.store
         try:
-            return store(group, settings, objects, destination, time, decide=self._dialects)
+            return store(group, settings, objects, destination, time)
         except InvalidInput as error:
-            if not settings.columnar:
+            if not group.form.rows:
                 raise
             raise RowsRefused(group, error) from error
 
@@ -229,9 +221,7 @@ class GroupWork:
         """
         run, state = self._run, self._state
         if draft.quarantined:
-            waits = any(q.reason is QuarantineReason.AMBIGUOUS_HEADER for q in draft.quarantined)
-            dialects = self.dialects_version() if waits else None
-            draft = replace(draft, decided_by=decided_by(run.settings, dialects))
+            draft = replace(draft, decided_by=decided_by(run.settings))
         with dropping(draft.output, run.store):
             run.log.prepare(state)
         with dropping(draft.output, run.store, _NOT_WRITTEN):

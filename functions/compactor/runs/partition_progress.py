@@ -65,7 +65,6 @@ class PartitionProgress:
             result,
             notes,
             named,
-            dialects_version=self.groups.dialects_version,
             listings=listings,
         )
         self.settling = Settling(

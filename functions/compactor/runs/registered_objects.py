@@ -110,7 +110,7 @@ class _Judge:
         if self._listing.is_gone(item.source):
             return Mark(item, ItemState.GONE)
         reason = self._reason(item, identity)
-        if reason and not self._state.waits(identity):
+        if reason:
             return Mark(item, ItemState.LEFT, reason=f"{reason}@{self._decided_by}")
         return _pending(item)
 

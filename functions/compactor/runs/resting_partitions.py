@@ -86,8 +86,6 @@ class RestNotes:
         self._restless |= not result.done or bool(result.unread)
         self._restless |= shown is not None and bool(shown.fault)
         self._restless |= bool(state.unpublished) or self._is_taken_back(state)
-        # Sources that wait for a CSV dialect may get it from another partition.
-        self._restless |= any(state.waits(one.identity) for one in self._left)
         # The next run must count what other runs committed after the window ended.
         self._restless |= any(one.identity in state.committed for one in self._left)
         if self._restless or self._seen is None:
@@ -117,7 +115,7 @@ class RestNotes:
         listing = Listing(
             run.partition, tuple(self._left), self._objects, self._bytes, self._newest
         )
-        left_alone = state.left_alone(decided_by(run.settings), lambda: "")
+        left_alone = state.left_alone(decided_by(run.settings))
         return plan(listing, run.settings, Knowledge(state.committed, left_alone), now)
 
     def _until(self, decision: CompactionPlan, now: float) -> float:

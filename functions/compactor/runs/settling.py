@@ -104,7 +104,7 @@ def group_of(commit: Commit, settings: Settings) -> ObjectGroup:
     output = commit.output
     copied = output is not None and output.copied
     sources = tuple(row.source for row in commit.rows)
-    return ObjectGroup(commit.group_id, sources, copied, output_form(settings))
+    return ObjectGroup(commit.group_id, sources, copied, output_form(settings, sources[0].key))
 
 
 def is_given(commit: Commit, run: PartitionRun) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from compactor.destination import Destination
-from compactor.formats import Decide
 from compactor.model import ObjectGroup
 from compactor.outputs.group import store_group
 from compactor.outputs.group_reading import ReadingTime
@@ -18,8 +17,6 @@ def store(
     objects: ObjectStore,
     destination: Destination,
     time: ReadingTime | None = None,
-    *,
-    decide: Decide,
 ) -> PendingOutput:
     """Do steps 1 to 3 of the write order for one group; see :func:`store_group` for the errors.
 
@@ -29,10 +26,9 @@ def store(
         objects: the store.
         destination: of the partition's outputs.
         time: for reading; sources that do not fit into it are left to the next plan.
-        decide: what is decided about the first record of a CSV source's data set.
     """
-    if not settings.columnar or group.copy:
-        return store_group(group, settings, objects, destination, time, decide=decide)
+    if not group.form.rows or group.copy:
+        return store_group(group, settings, objects, destination, time)
     from compactor.rows.groups import store_rows  # noqa: PLC0415 - only runs with rows import Arrow
 
-    return store_rows(group, settings, objects, destination, time, decide=decide)
+    return store_rows(group, settings, objects, destination, time)

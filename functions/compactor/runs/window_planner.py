@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -31,7 +31,6 @@ class WindowPlanner:
         result: counts the skipped sources.
         notes: findings about single sources.
         named: receives the listed sources that earlier commits name.
-        dialects_version: returns the version of the CSV dialects pinned for the data set.
         listings: the run's listings; by default begun by the first plan.
 
     Attributes:
@@ -47,12 +46,10 @@ class WindowPlanner:
         notes: SourceNotes,
         named: NamedBy,
         *,
-        dialects_version: Callable[[], str],
         listings: Listings | None = None,
     ) -> None:
         self._run, self._state, self._result = run, state, result
         self._notes, self._named = notes, named
-        self._dialects_version = dialects_version
         self._no_outputs: set[bytes] = set()
         self.listings = listings or Listings(run)
         self.rest = RestNotes(run)
@@ -92,7 +89,7 @@ class WindowPlanner:
         run, state = self._run, self._state
         return Knowledge(
             state.committed,
-            state.left_alone(decided_by(run.settings), self._dialects_version),
+            state.left_alone(decided_by(run.settings)),
             self._notes.signatures,
             state.buckets,
             self.listings.roots,

@@ -12,6 +12,7 @@ from compactor.settings.fields import FIELDS
 from compactor.settings.specs import FieldSpec
 
 SOURCE, DESTINATION, STATE = "s3_source_uri", "s3_destination_uri", "s3_state_uri"
+_ALIASES = {STATE: "--state-uri", "formats": "--format"}
 
 
 def add_places(parser: argparse.ArgumentParser, *names: str, optional: bool = False) -> None:
@@ -58,15 +59,15 @@ def fields_from(args: argparse.Namespace) -> dict[str, Any]:
 
 def _add_field(parser: argparse._ActionsContainer, spec: FieldSpec) -> None:
     names = ["--" + spec.name.replace("_", "-")]
-    if spec.name == STATE:
-        names.insert(0, "--state-uri")
+    if spec.name in _ALIASES:
+        names.insert(0, _ALIASES[spec.name])
     text = f"{spec.meaning} Accepted: {spec.accepted}."
     if spec.default is not None and not isinstance(spec.default, tuple):
         text += f" Default: {spec.default_text}."
     arguments: dict[str, Any] = {"dest": spec.name, "help": _help(text), "default": None}
     if isinstance(spec.default, bool):
         arguments["action"] = argparse.BooleanOptionalAction
-    elif isinstance(spec.default, tuple):
+    elif isinstance(spec.default, tuple) and spec.name != "formats":
         many = "GLOB" if "globs" in spec.accepted else "NAME"
         arguments |= {"action": "append", "metavar": many}
     else:

@@ -12,7 +12,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, get_type_hints
 
-from compactor.model import Compression, Format
+from compactor.formats.declaration import FORMATS_ACCEPTED, Declaration, parse_formats
+from compactor.model import Compression
 from compactor.settings.partitioning import PARTITIONING_ACCEPTED, parse_partitioning
 from compactor.settings.reader_table import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.specs import (
@@ -62,17 +63,6 @@ _ENGINE = matching(
     r"emr|emr_serverless|none|j-[A-Za-z0-9]{1,64}",
     '"emr", "emr_serverless", "none", or the id of a running EMR cluster, such as j-2AXXXXXXGAPLF',
 )
-
-
-def _read_csv_header(value: object) -> str | tuple[str, ...]:
-    if isinstance(value, str) and value in ("auto", "present", "absent"):
-        return value
-    if not isinstance(value, list | tuple) or not value:
-        raise ValueError
-    declared = [one.rpartition("=") if isinstance(one, str) else ("", "", "") for one in value]
-    if not all(glob and header in ("present", "absent") for glob, _, header in declared):
-        raise ValueError
-    return tuple(value)
 
 
 class CleanUpMode(StrEnum):
@@ -246,40 +236,17 @@ class RunFields:
             " uncompressed outputs.",
         ),
     ]
-    format: Annotated[
-        str,
+    formats: Annotated[
+        tuple[Declaration, ...],
         Declared(
             _FORMATS,
-            "auto",
-            one_of("auto", *Format),
-            "Format of all objects. auto detects it from keys and content. parquet merges Parquet"
-            " objects.",
-        ),
-    ]
-    encoding: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "utf-8",
-            one_of("utf-8", "single_byte", "any_bytes"),
-            "Character encoding of text. Text that is not UTF-8 is left alone, unless single_byte"
-            " declares an encoding with one byte per character, such as Latin-1 or Windows-1252."
-            " any_bytes also accepts NUL bytes, which a crash may leave in a log.",
-        ),
-    ]
-    csv_header: Annotated[
-        str | tuple[str, ...],
-        Declared(
-            _FORMATS,
-            "auto",
-            Reader(
-                '"auto", "present", "absent", or a list such as ["vendor/*=present", "*=absent"]',
-                _read_csv_header,
-            ),
-            "Whether the first record of CSV and TSV objects names the columns. auto decides once"
-            " per data set from many of its objects, and leaves objects alone where these do not"
-            " decide. In a list, the first glob that matches counts, as in include; auto if none"
-            " does.",
+            (),
+            Reader(FORMATS_ACCEPTED, parse_formats),
+            "The formats of objects by globs as in include; the first match counts. csv and tsv"
+            " need header (true or false), and take delimiter, quote (none) and escape (backslash);"
+            " text, csv and tsv take encoding (single_byte). A name alone declares all objects."
+            " Undeclared objects are compacted only if their name, their first lines or parsing"
+            " proves what they are; CSV and TSV never.",
         ),
     ]
     compression: Annotated[
@@ -310,16 +277,6 @@ class RunFields:
             text(65_536, "a Spark DDL string such as 'id BIGINT, name STRING'"),
             "Columns for output_format parquet. By default inferred from the first records, and"
             " kept for all later runs of the destination.",
-        ),
-    ]
-    documents: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "as_is",
-            one_of("as_is", "lines"),
-            "as_is joins JSON arrays of objects into one array, and CloudTrail documents into one"
-            " document with all Records. lines writes one record per line.",
         ),
     ]
     table: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compactor.errors import InvalidInput
+from compactor.model import Format
 from compactor.settings.fields import RunFields
 from compactor.settings.reader_table import manifests_of
 from compactor.settings.uris import S3Uri
@@ -40,8 +41,8 @@ def _check_beside(fields: RunFields) -> None:
     if not (fields.date_format or fields.depth or "*" in fields.s3_source_uri):
         accepted = "null, or partitions: a date_format, a depth or wildcards in the source"
         raise InvalidInput("reader_table", fields.reader_table, accepted)
-    converted = fields.output_format == "parquet" and fields.format != "parquet"
-    if fields.reader_mode == "exact" and converted:
+    merged = any(declaration.format is Format.PARQUET for declaration in fields.formats)
+    if fields.reader_mode == "exact" and fields.output_format == "parquet" and not merged:
         accepted = (
             '"compacted" when sources are converted: no partition of a table has both formats'
         )

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, cast
 
 from compactor.errors import InvalidInput
-from compactor.formats import Reading, spec_of
+from compactor.formats import Declaration, spec_of
+from compactor.formats.parquet import is_named
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
@@ -30,20 +30,17 @@ from compactor.settings.windows import (
     window_steps,
 )
 
-__all__ = ["STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
+__all__ = ["PLAIN_FORMAT", "STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
 
 STATE_ROOT = "_compactor/"
+#: The plain form of formats: a name for all objects.
+PLAIN_FORMAT = "format"
 # Prefixes of directories that Delta uses for its own files.
 _DELTA_OWN = ("_delta", "_change_data")
 # An absolute path: Spark runs in another directory. This is the only database it has a driver for.
 _SQLITE = "sqlite:////"
-_CHARACTERS = {
-    "utf-8": Reading(),
-    "single_byte": Reading(single_byte=True),
-    "any_bytes": Reading(single_byte=True, keep_nuls=True),
-}
 # Formats whose records have named fields, and so can become rows.
-_ROW_FORMATS = ("auto", *(one.value for one in Format if spec_of(one).rows))
+_ROW_FORMATS = tuple(one for one in Format if spec_of(one).rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,30 +97,46 @@ class Settings(RunFields):
         """The source's root and the pattern below it."""
         return _source(self.s3_source_uri)
 
-    def csv_header_of(self, key: str) -> str:
-        """Return what is declared of a source's first record: auto, present or absent."""
-        if isinstance(self.csv_header, str):
-            return self.csv_header
-        relative = key[len(self.source.root.prefix) :]
-        declared = (text.rpartition("=") for text in self.csv_header)
-        return next((one for glob, _, one in declared if fnmatchcase(relative, glob)), "auto")
+    def declared(self, key: str) -> Declaration | None:
+        """Return what is declared of a source; None for nothing.
+
+        Args:
+            key: of a source, or of an output, which has the path of its sources.
+        """
+        if not self.formats:
+            return None
+        root, destination = self.source.root, self.destination
+        within_source = key.startswith(root.prefix or "/") or not root.prefix
+        is_output = key.startswith(destination.prefix) and not within_source
+        relative = key.removeprefix((destination if is_output else root).prefix)
+        return next((one for one in self.formats if one.matches(relative)), None)
+
+    def merges(self, key: str) -> bool:
+        """Return whether a source is Parquet, declared or by its name."""
+        declaration = self.declared(key)
+        if declaration is None:
+            return is_named(key)
+        return declaration.format is Format.PARQUET
 
     @property
-    def csv_header_text(self) -> str:
-        """What is declared of the first records of all sources, as one text."""
-        if isinstance(self.csv_header, str):
-            return self.csv_header
-        return json.dumps(self.csv_header, separators=(",", ":"))
-
-    @property
-    def characters(self) -> Reading:
-        """Which bytes are accepted as text."""
-        return _CHARACTERS[self.encoding]
+    def converts(self) -> bool:
+        """Whether records of other formats become Parquet rows."""
+        all_merged = bool(self.formats) and all(
+            declaration.format is Format.PARQUET for declaration in self.formats
+        )
+        return self.output_format == "parquet" and not all_merged
 
     @property
     def columnar(self) -> bool:
-        """Whether outputs hold rows instead of their sources' bytes."""
-        return "parquet" in {self.format, self.output_format}
+        """Whether the settings ask for outputs that hold rows instead of their sources' bytes."""
+        return self.output_format == "parquet" or any(
+            declaration.format is Format.PARQUET for declaration in self.formats
+        )
+
+    @property
+    def formats_text(self) -> str:
+        """All declarations as one text."""
+        return json.dumps(_plain(self.formats), separators=(",", ":"))
 
     @property
     def all_on_spark(self) -> bool:
@@ -210,12 +223,26 @@ def _known_fields(given: object) -> Mapping[str, object]:
             " rule's target an input of its own",
         )
     for name, value in given.items():
-        if name not in FIELDS:
+        if name not in FIELDS and name != PLAIN_FORMAT:
             near = get_close_matches(str(name), FIELDS, n=1)
             known = f"did you mean {near[0]}?" if near else f"known are {', '.join(FIELDS)}"
             accepted = f"no such field; {known}"
             raise InvalidInput(str(name), value, accepted)
-    return cast(Mapping[str, object], given)
+    return _with_plain_format(cast(Mapping[str, object], given))
+
+
+def _with_plain_format(fields: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the fields with ``format`` as ``formats``."""
+    if PLAIN_FORMAT not in fields:
+        return fields
+    plain = fields[PLAIN_FORMAT]
+    if "formats" in fields:
+        raise InvalidInput(PLAIN_FORMAT, plain, "either format or formats")
+    if not isinstance(plain, str):
+        raise InvalidInput(PLAIN_FORMAT, plain, "the name of a format")
+    return {name: value for name, value in fields.items() if name != PLAIN_FORMAT} | {
+        "formats": plain
+    }
 
 
 def _absent(name: str) -> object:
@@ -227,9 +254,11 @@ def _absent(name: str) -> object:
 
 def _plain(value: object) -> object:
     if isinstance(value, tuple):
-        return list(value)
+        return [_plain(element) for element in value]
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, Declaration):
+        return value.to_dict()
     return value.value if isinstance(value, StrEnum) else value
 
 
@@ -305,11 +334,13 @@ def _check_engine(settings: Settings) -> None:
 
 
 def _check_parquet(settings: Settings) -> None:
-    converted = settings.output_format == "parquet" and settings.format != "parquet"
-    if converted and settings.format not in _ROW_FORMATS:
-        accepted = f"one of {', '.join(_ROW_FORMATS)} when output_format is parquet"
-        raise InvalidInput("format", settings.format, accepted)
-    if settings.parquet_schema is not None and not converted:
+    becomes_rows = settings.output_format == "parquet"
+    for declaration in settings.formats if becomes_rows else ():
+        if declaration.format not in _ROW_FORMATS:
+            known = ", ".join(_ROW_FORMATS)
+            accepted = f"one of {known} when output_format is parquet"
+            raise InvalidInput("formats", declaration.to_dict(), accepted)
+    if settings.parquet_schema is not None and not settings.converts:
         accepted = "no schema unless output_format is parquet and the sources are not"
         raise InvalidInput("parquet_schema", settings.parquet_schema, accepted)
 

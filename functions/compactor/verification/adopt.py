@@ -41,7 +41,6 @@ from compactor.model import CompactionPlan, Listing, ObjectGroup, Signature, Sou
 from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import is_published, withdraw
-from compactor.planning.dialects import Dialects
 from compactor.planning.partition_listing import Onward, take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.ports import ObjectHead, ObjectStore
@@ -104,7 +103,6 @@ class _Partition:
         self._state: LogState = self._log.load(lost=True)
         self._signatures: dict[bytes, Signature] = {}
         # Decisions are used but not pinned: later runs pin their own.
-        self._dialects = Dialects(run.settings, run.store, creates=False)
         self._faults: dict[str, str] = {}
         self._open: dict[str, SourceObject] = {}
 
@@ -202,9 +200,7 @@ class _Partition:
         run, destination = self._run, replace(self._run.destination, stem=stem)
         rehearsal = cast(ObjectStore, Rehearsal(run.store, float("inf")))
         try:
-            pending = store_group(
-                group, run.settings, rehearsal, destination, decide=self._dialects
-            )
+            pending = store_group(group, run.settings, rehearsal, destination)
             self._signatures.update(pending.misfits)
             draft = draft_of(pending, run.run_id, run.clock.now())
             if draft is None or draft.output is None or draft.output.key not in self._open:

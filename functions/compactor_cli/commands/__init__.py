@@ -83,7 +83,7 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor scan s3://my-logs/raw/
   compactor scan s3://my-logs/raw/ s3://my-lake/compacted/ --save logs     then: compactor run logs
-  compactor scan s3://my-logs/raw/ --json | jq -r '.inputs[].plan'
+  compactor scan s3://my-logs/raw/ --set '*.csv=csv,header=true'
 """,
     ),
     "plan": Command(

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     require_answer(args, dry_run=args.dry_run)
     settings = Settings.from_input(options.fields_from(args))
     if settings.columnar:
-        name = "format" if settings.format == "parquet" else "output_format"
+        name = "output_format" if settings.converts else "formats"
         raise InvalidInput(name, "parquet", "outputs of bytes; Parquet cannot be rebuilt here")
     store = open_store(args.endpoint_url, settings.state.bucket)
     if table_log_there(store, settings):

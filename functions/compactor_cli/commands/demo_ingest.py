@@ -187,7 +187,7 @@ def _stream(kind: str) -> Stream:
                 "s3_source_uri": f"s3://{_BUCKET}/{_RAW}{kind}/",
                 "s3_destination_uri": f"s3://{_BUCKET}/compacted/{kind}/",
                 "listing": f"events:{REGISTRY_TABLE}/{kind}",
-                "format": "parquet" if kind == PARQUET else "auto",
+                "formats": PARQUET if kind == PARQUET else [],
                 "output_format": "parquet" if kind == JSON else "same",
                 "table": f"glue:{_DATABASE}.{_TABLE}",
                 "engine": "worker",

@@ -9,16 +9,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import partial
+from itertools import chain
 from typing import Any
 
 from compactor.discovery import forecast as forecasts
 from compactor.discovery.discover import Discovery, WorkItem, discover
+from compactor.formats import Declaration
 from compactor.log.log import CommitLog
 from compactor.model import CompactionPlan, Skipped, SkipReason
 from compactor.orchestration.discovery_step import committed_in, find_pending
 from compactor.outputs.detection import decided_by
-from compactor.planning.dialects import Dialects
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
 from compactor.report.reasons import hint_of, nothing_to_do
@@ -126,6 +126,7 @@ def run(args: argparse.Namespace) -> int:
     if warning:
         print_line(f"warning: {warning}")
     _show(found, forecasts)
+    _show_coverage(settings, forecasts)
     return 0
 
 
@@ -161,8 +162,7 @@ def forecast(items: Sequence[WorkItem], settings: Settings, store: ObjectStore) 
 
     def one(item: WorkItem) -> Forecast:
         state = CommitLog(store, settings, item.partition).load()
-        version = partial(Dialects(settings, store).version, item.partition.prefix)
-        left_alone = state.left_alone(decided_by(settings), version)
+        left_alone = state.left_alone(decided_by(settings))
         known = Knowledge(state.committed, left_alone, buckets=state.buckets)
         expected = forecasts.Forecast(settings, store, known, state.written_at, pending)
         planned = expected.of(item.partition, now)
@@ -190,11 +190,44 @@ def _document(
             "bytes": sum(f.bytes for f in forecasts),
             "skipped": dict(skips(found, forecasts)),
         },
+        "formats": [
+            {"declaration": declaration, "objects": objects, "bytes": size}
+            for declaration, (objects, size) in coverage_of(settings, forecasts).items()
+        ],
         "partitions": [f.to_dict() for f in forecasts],
         "oversized": [item.to_dict() for item in found.oversized],
         "resting": asdict(found.resting),
         "unpartitioned": asdict(found.unpartitioned),
     }
+
+
+def coverage_of(settings: Settings, forecasts: Sequence[Forecast]) -> dict[str, tuple[int, int]]:
+    """Return the objects and bytes of a plan by the declaration that covers them.
+
+    Those that none covers come last, under an empty name.
+    """
+    covered = {_shown(declaration): [0, 0] for declaration in (*settings.formats, None)}
+    groups = (group for forecast in forecasts for group in forecast.plan.groups)
+    for source in chain.from_iterable(group.sources for group in groups):
+        counts = covered[_shown(settings.declared(source.key))]
+        counts[0] += 1
+        counts[1] += source.size
+    return {name: (objects, size) for name, (objects, size) in covered.items()}
+
+
+def _shown(declaration: Declaration | None) -> str:
+    if declaration is None:
+        return ""
+    return f"{declaration.match}: {declaration.text}"
+
+
+def _show_coverage(settings: Settings, forecasts: Sequence[Forecast]) -> None:
+    for name, (objects, size) in coverage_of(settings, forecasts).items():
+        amount = f"{plural(objects, 'object')}, {human_bytes(size)}"
+        if name:
+            print_line(f"formats declares {amount}: {name}")
+        elif objects:
+            print_line(f"not declared: {amount}, compacted if named, dated or proven")
 
 
 def _show(found: Discovery, forecasts: Sequence[Forecast]) -> None:

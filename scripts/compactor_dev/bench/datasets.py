@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -40,7 +40,7 @@ class DataSet:
     objects: int
     records: int
     is_gzip: bool = False
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     speed: str = ""
 
     @property
@@ -58,7 +58,7 @@ SETS: Mapping[str, DataSet] = {
     "json-100k-gzip": DataSet("json", 2_000, 340, is_gzip=True, speed=speed.LINES_GZIP),
     "cloudtrail": DataSet("cloudtrail", 3_000, 25, is_gzip=True, speed=speed.CLOUDTRAIL_GZIP),
     "cloudtrail-long": DataSet("cloudtrail", 600, 500, is_gzip=True, speed=speed.CLOUDTRAIL_GZIP),
-    "csv-4k": DataSet("csv", 20_000, 42, settings={"csv_header": "present"}),
+    "csv-4k": DataSet("csv", 20_000, 42, settings={"formats": [{"format": "csv", "header": True}]}),
     "rows-4k": DataSet("json", 20_000, 13, settings=_TO_ROWS, speed=speed.ROWS),
     "rows-100k": DataSet("json", 2_000, 340, settings=_TO_ROWS, speed=speed.ROWS),
     "rows-4k-gzip": DataSet("json", 20_000, 13, True, _TO_ROWS, speed.ROWS_GZIP),

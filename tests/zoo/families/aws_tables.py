@@ -2,197 +2,90 @@
 
 from __future__ import annotations
 
-from tests.zoo.families.text import EITHER, JOINED, LEFT, kind
+from tests.zoo.kinds import HEADED, ROWS, Kind, rows
 from tests.zoo.readers import document, table
 
 _AWS = "https://docs.aws.amazon.com/"
-_INVENTORY_PAGE = "Amazon S3 Inventory list"
 _INVENTORY_URL = _AWS + "AmazonS3/latest/userguide/storage-inventory.html"
-_DMS_PAGE = "Using Amazon S3 as a target for AWS DMS"
 _DMS_URL = _AWS + "dms/latest/userguide/CHAP_Target.S3.html"
 _rows = table(header=False)
 
 
-@kind("S3 Inventory", page=_INVENTORY_PAGE, url=_INVENTORY_URL, reader=_rows, verdict=EITHER,
-      ending=".csv")  # fmt: skip
-def _inventory(chance):
-    return chance.rows(
-        lambda: (
-            f'"my-bucket","{chance.path()[1:]}","{chance.randrange(9999)}",'
-            f'"{chance.at("%Y-%m-%dT%H:%M:%S.000Z")}","{chance.hexes(32)}","STANDARD","false",""'
-        )
-    )
-
-
-@kind("S3 Inventory of two columns", page=_INVENTORY_PAGE, url=_INVENTORY_URL, reader=_rows,
-      verdict=EITHER, ending=".csv")  # fmt: skip
-def _inventory_two(chance):
-    return '"my-bucket","logs/"\n' + chance.rows(lambda: f'"my-bucket","{chance.path()[1:]}"')
-
-
-@kind("S3 Inventory of two columns, declared headerless", page=_INVENTORY_PAGE, url=_INVENTORY_URL,
-      reader=_rows, verdict=JOINED, ending=".csv", given={"csv_header": "absent"})  # fmt: skip
-def _inventory_declared(chance):
-    return '"my-bucket","logs/"\n' + chance.rows(lambda: f'"my-bucket","{chance.path()[1:]}"')
-
-
-@kind(
-    "S3 Batch Operations manifest",
-    page="Specifying a manifest (S3 Batch Operations)",
-    url=_AWS + "AmazonS3/latest/userguide/specify-batchjob-manifest.html",
-    reader=_rows,
-    verdict=EITHER,
-    ending=".csv",
-)
-def _batch_manifest(chance):
-    return chance.rows(lambda: f"Examplebucket,object{chance.word()}")
-
-
-@kind(
-    "S3 Batch Operations report",
-    page="Tracking job status and completion reports",
-    url=_AWS + "AmazonS3/latest/userguide/batch-ops-job-status.html",
-    reader=_rows,
-    verdict=EITHER,
-    ending=".csv",
-)
-def _batch_report(chance):
-    return chance.rows(lambda: f"bucket,{chance.path()[1:]},,succeeded,200,,Successful")
-
-
-@kind(
-    "S3 Storage Lens",
-    page="Amazon S3 Storage Lens metrics export",
-    url=_AWS + "AmazonS3/latest/userguide/storage_lens_view_metrics_export.html",
-    reader=table(),
-    verdict=JOINED,
-    ending=".csv",
-)
-def _storage_lens(chance):
+def _storage_lens(c):
     header = (
         "version_number,configuration_id,report_date,aws_account_number,aws_region,storage_class,"
         "record_type,record_value,bucket_name,metric_name,metric_value\n"
     )
-    return header + chance.rows(
+    return header + c.rows(
         lambda: (
-            f"V_1,default,{chance.at('%Y-%m-%d')},123456789012,us-east-1,STANDARD,BUCKET,,"
-            f"{chance.word()},StorageBytes,{chance.randrange(99999)}"
+            f"V_1,default,{c.at('%Y-%m-%d')},123456789012,us-east-1,STANDARD,BUCKET,,"
+            f"{c.word()},StorageBytes,{c.randrange(99999)}"
         )
     )
 
 
-@kind(
-    "Cost and Usage Report",
-    page="Data dictionary (AWS Cost and Usage Reports)",
-    url=_AWS + "cur/latest/userguide/data-dictionary.html",
-    reader=table(),
-    verdict=JOINED,
-    ending=".csv",
-)
-def _cost(chance):
+def _cost(c):
     header = (
         "identity/LineItemId,identity/TimeInterval,bill/PayerAccountId,lineItem/UsageStartDate,"
         "lineItem/ProductCode,lineItem/UsageAmount,lineItem/UnblendedCost\n"
     )
-    return header + chance.rows(
+    return header + c.rows(
         lambda: (
-            f"{chance.hexes(26)},{chance.iso()}/{chance.iso()},123456789012,{chance.iso()},"
-            f"AmazonS3,{chance.randrange(999)},0.0{chance.randrange(999)}"
+            f"{c.hexes(26)},{c.iso()}/{c.iso()},123456789012,{c.iso()},"
+            f"AmazonS3,{c.randrange(999)},0.0{c.randrange(999)}"
         )
     )
 
 
-@kind("DMS full load", page=_DMS_PAGE, url=_DMS_URL, reader=_rows, verdict=EITHER,
-      ending="LOAD00000001.csv")  # fmt: skip
-def _dms_load(chance):
-    return chance.rows(
-        lambda: f"{chance.randrange(999)},{chance.word()},{chance.at('%Y-%m-%d %H:%M:%S')},Seattle"
-    )
-
-
-@kind("DMS change data", page=_DMS_PAGE, url=_DMS_URL, reader=_rows, verdict=EITHER,
-      ending="-20260102-000512345.csv")  # fmt: skip
-def _dms_changes(chance):
-    return "I,alice,berlin\n" + chance.rows(
-        lambda: f"{chance.choice('IUD')},{chance.word()},{chance.word()}"
-    )
-
-
-@kind("DMS with column names", page=_DMS_PAGE, url=_DMS_URL, reader=table(), verdict=JOINED,
-      ending="LOAD00000001.csv")  # fmt: skip
-def _dms_named(chance):
-    return "Op,id,name,updated_at\n" + chance.rows(
-        lambda: f"I,{chance.randrange(999)},{chance.word()},{chance.at('%Y-%m-%d %H:%M:%S')}"
-    )
-
-
-@kind(
-    "Athena result",
-    page="Work with query results and recent queries (Athena)",
-    url=_AWS + "athena/latest/ug/querying.html",
-    reader=table(),
-    verdict=JOINED,
-    ending=".csv",
+# fmt: off
+KINDS = (
+    Kind("S3 Inventory", ".csv", _rows, _INVENTORY_URL,
+         rows(lambda c: f'"my-bucket","{c.path()[1:]}","{c.randrange(9999)}",'
+         f'"{c.at("%Y-%m-%dT%H:%M:%S.000Z")}","{c.hexes(32)}","STANDARD","false",""'),
+         declared=ROWS),
+    Kind("S3 Inventory of two columns", ".csv", _rows, _INVENTORY_URL,
+         lambda c: '"my-bucket","logs/"\n' + c.rows(lambda: f'"my-bucket","{c.path()[1:]}"'),
+         declared=ROWS),
+    Kind("S3 Batch Operations manifest", ".csv", _rows,
+         _AWS + "AmazonS3/latest/userguide/specify-batchjob-manifest.html",
+         rows(lambda c: f"Examplebucket,object{c.word()}"), declared=ROWS),
+    Kind("S3 Batch Operations report", ".csv", _rows,
+         _AWS + "AmazonS3/latest/userguide/batch-ops-job-status.html",
+         rows(lambda c: f"bucket,{c.path()[1:]},,succeeded,200,,Successful"), declared=ROWS),
+    Kind("S3 Storage Lens", ".csv", table(),
+         _AWS + "AmazonS3/latest/userguide/storage_lens_view_metrics_export.html", _storage_lens,
+         declared=HEADED),
+    Kind("Cost and Usage Report", ".csv", table(),
+         _AWS + "cur/latest/userguide/data-dictionary.html", _cost, declared=HEADED),
+    Kind("DMS full load", "LOAD00000001.csv", _rows, _DMS_URL,
+         rows(lambda c: f"{c.randrange(999)},{c.word()},{c.at('%Y-%m-%d %H:%M:%S')},Seattle"),
+         declared=ROWS),
+    Kind("DMS change data", "-20260102-000512345.csv", _rows, _DMS_URL,
+         lambda c: ("I,alice,berlin\n" + c.rows(lambda: f"{c.choice('IUD')},{c.word()},{c.word()}"
+         )), declared=ROWS),
+    Kind("DMS with column names", "LOAD00000001.csv", table(), _DMS_URL,
+         lambda c: ("Op,id,name,updated_at\n" + c.rows(
+         lambda: f"I,{c.randrange(999)},{c.word()},{c.at('%Y-%m-%d %H:%M:%S')}")), declared=HEADED),
+    Kind("Athena result", ".csv", table(), _AWS + "athena/latest/ug/querying.html",
+         lambda c: ('"request_ip","count","last_seen"\n' + c.rows(
+         lambda: f'"{c.ip()}","{c.randrange(99)}","{c.at("%Y-%m-%d %H:%M:%S.%3")}"')),
+         declared=HEADED),
+    Kind("Redshift UNLOAD, pipes", "0000_part_00", table("|", header=False, quotes=False),
+         _AWS + "redshift/latest/dg/r_UNLOAD.html",
+         rows(lambda c: f"{c.randrange(99)}|{c.word()}|{c.words()}|0.5"),
+         declared={"format": "csv", "header": False, "delimiter": "|", "quote": "none"}),
+    Kind("Credential report", ".csv", table(),
+         _AWS + "IAM/latest/UserGuide/id_credentials_getting-report.html",
+         lambda c: ("user,arn,user_creation_time,password_enabled,mfa_active\n" + c.rows(lambda: (
+          f"{c.word()},arn:aws:iam::123456789012:user/{c.word()},{c.iso()},"
+          f"{c.choice(('true', 'false', 'not_supported'))},false"))), declared=HEADED),
+    Kind("RDS for MySQL audit log", "server_audit.csv", _rows,
+         _AWS + "AmazonRDS/latest/UserGuide/Appendix.MySQL.Options.AuditPlugin.html",
+         rows(lambda c: f"{c.at('%Y%m%d %H:%M:%S')},ip-10-0-0-1,{c.word()},{c.ip()},"
+         f"{c.randrange(99)},{c.randrange(999)},QUERY,db,'SELECT 1, 2',0"), declared=ROWS),
+    Kind("Trusted Advisor export", ".csv", document,
+         _AWS + "awssupport/latest/user/organizational-view.html",
+         lambda c: f"AWS Trusted Advisor Report\n\nRegion,Status,Resource\nus-east-1,ok,{c.host()}\n",
+         declared=HEADED, expected="malformed_document"),
 )
-def _athena(chance):
-    return '"request_ip","count","last_seen"\n' + chance.rows(
-        lambda: f'"{chance.ip()}","{chance.randrange(99)}","{chance.at("%Y-%m-%d %H:%M:%S.%3")}"'
-    )
-
-
-@kind(
-    "Redshift UNLOAD, pipes",
-    page="UNLOAD (Amazon Redshift)",
-    url=_AWS + "redshift/latest/dg/r_UNLOAD.html",
-    reader=table("|", header=False, quotes=False),
-    verdict=EITHER,
-    ending="0000_part_00",
-)
-def _unload(chance):
-    return chance.rows(lambda: f"{chance.randrange(99)}|{chance.word()}|{chance.words()}|0.5")
-
-
-@kind(
-    "Credential report",
-    page="Generate credential reports for your AWS account",
-    url=_AWS + "IAM/latest/UserGuide/id_credentials_getting-report.html",
-    reader=table(),
-    verdict=EITHER,
-    ending=".csv",
-)
-def _credentials(chance):
-    return "user,arn,user_creation_time,password_enabled,mfa_active\n" + chance.rows(
-        lambda: (
-            f"{chance.word()},arn:aws:iam::123456789012:user/{chance.word()},{chance.iso()},"
-            f"{chance.choice(('true', 'false', 'not_supported'))},false"
-        )
-    )
-
-
-@kind(
-    "RDS for MySQL audit log",
-    page="MariaDB Audit Plugin support for MySQL (Amazon RDS)",
-    url=_AWS + "AmazonRDS/latest/UserGuide/Appendix.MySQL.Options.AuditPlugin.html",
-    reader=_rows,
-    verdict=EITHER,
-    ending="server_audit.csv",
-)
-def _audit(chance):
-    return chance.rows(
-        lambda: (
-            f"{chance.at('%Y%m%d %H:%M:%S')},ip-10-0-0-1,{chance.word()},{chance.ip()},"
-            f"{chance.randrange(99)},{chance.randrange(999)},QUERY,db,'SELECT 1, 2',0"
-        )
-    )
-
-
-@kind(
-    "Trusted Advisor export",
-    page="Viewing organizational reports (Trusted Advisor): a title above the table",
-    url=_AWS + "awssupport/latest/user/organizational-view.html",
-    reader=document,
-    verdict=LEFT,
-    ending=".csv",
-)
-def _advisor(chance):
-    return f"AWS Trusted Advisor Report\n\nRegion,Status,Resource\nus-east-1,ok,{chance.host()}\n"
+# fmt: on

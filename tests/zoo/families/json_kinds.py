@@ -4,311 +4,168 @@ from __future__ import annotations
 
 import json
 
-from tests.zoo.families.text import EITHER, JOINED, LEFT, js, kind, spaced
+from tests.zoo.kinds import TEXT, Kind, js, rows, spaced
 from tests.zoo.readers import (
     document,
     json_document,
     json_elements,
     json_lines,
-    json_sequence,
     json_stream,
 )
 
-_RFC = "RFC 8259: The JavaScript Object Notation (JSON) Data Interchange Format"
 _RFC_URL = "https://www.rfc-editor.org/rfc/rfc8259"
-_LINES = "JSON Lines"
 _LINES_URL = "https://jsonlines.org/"
 
 
-def _item(chance) -> dict[str, object]:
-    return {"id": chance.randrange(9999), "name": chance.word(), "tags": [chance.word()], "in": {}}
+def _item(c) -> dict[str, object]:
+    return {"id": c.randrange(9999), "name": c.word(), "tags": [c.word()], "in": {}}
 
 
-@kind("JSON lines", page=_LINES, url=_LINES_URL, reader=json_lines, verdict=JOINED, ending=".jsonl")
-def _lines(chance):
-    return chance.unended(chance.rows(lambda: js(**_item(chance))))
-
-
-@kind("JSON lines, CRLF", page=_LINES, url=_LINES_URL, reader=json_lines, verdict=JOINED,
-      ending=".jsonl")  # fmt: skip
-def _lines_crlf(chance):
-    return chance.rows(lambda: js(**_item(chance)), end="\r\n")
-
-
-@kind("JSON lines with a BOM", page="LDJSON: Newline Delimited JSON",
-      url="https://github.com/ndjson/ndjson-spec", reader=json_lines, verdict=JOINED,
-      ending=".ldjson")  # fmt: skip
-def _lines_bom(chance):
-    return "\ufeff" + chance.rows(lambda: js(**_item(chance)))
-
-
-@kind("JSON lines with blank lines", page=_LINES, url=_LINES_URL, reader=json_lines, verdict=JOINED,
-      ending=".json")  # fmt: skip
-def _lines_blank(chance):
-    return "\n" + chance.rows(lambda: js(**_item(chance)) + "\n")
-
-
-@kind("JSON lines of arrays", page=_LINES, url=_LINES_URL, reader=json_lines, verdict=EITHER,
-      ending=".jsonl")  # fmt: skip
-def _lines_arrays(chance):
+def _lines_arrays(c):
     head = '["Name", "Session", "Score", "Completed"]\n'
-    return head + chance.rows(
-        lambda: json.dumps([chance.word(), "2013", chance.randrange(99), True])
-    )
+    return head + c.rows(lambda: json.dumps([c.word(), "2013", c.randrange(99), True]))
 
 
-@kind("JSON lines of scalars", page=_LINES, url=_LINES_URL, reader=json_lines, verdict=EITHER,
-      ending=".jsonl")  # fmt: skip
-def _lines_scalars(chance):
-    return chance.rows(lambda: chance.choice((f'"{chance.word()}"', "1.5", "null", "true")))
+def _lines_cut(c):
+    text = c.rows(lambda: js(**_item(c)))
+    return text[: -c.randint(2, 30)] if c.number % 2 else text
 
 
-@kind("JSON lines, last one cut off", page=_LINES, url=_LINES_URL, reader=json_lines,
-      verdict=EITHER, ending=".jsonl")  # fmt: skip
-def _lines_cut(chance):
-    text = chance.rows(lambda: js(**_item(chance)))
-    return text[: -chance.randint(2, 30)] if chance.number % 2 else text
+def _undelimited_cut(c):
+    text = "".join(js(**_item(c)) for _ in range(3))
+    return text[: -c.randint(2, 20)] if c.number % 2 else text
 
 
-@kind("JSON lines, line separators in strings", page="RFC 7159 and ECMA-262: U+2028",
-      url=_RFC_URL, reader=json_lines, verdict=JOINED, ending=".json")  # fmt: skip
-def _lines_separators(chance):
-    return chance.rows(lambda: '{"a":"\u2028\u2029\x85","b":"' + chance.word() + '"}')
-
-
-@kind("JSON lines with invalid UTF-8", page=_RFC, url=_RFC_URL, reader=json_lines, verdict=EITHER,
-      ending=".jsonl")  # fmt: skip
-def _lines_latin(chance):
-    return chance.rows(lambda: '{"name":"Müller","id":' + str(chance.randrange(99)) + "}").encode(
-        "latin-1"
-    )
-
-
-@kind("Undelimited JSON", page="Concatenated JSON (Firehose, json.JSONDecoder.raw_decode)",
-      url="https://docs.python.org/3/library/json.html", reader=json_stream, verdict=JOINED,
-      ending="")  # fmt: skip
-def _undelimited(chance):
-    return "".join(js(**_item(chance)) for _ in range(chance.randint(2, 6)))
-
-
-@kind("Undelimited JSON, cut off", page="Concatenated JSON (Firehose)",
-      url="https://docs.python.org/3/library/json.html", reader=json_stream, verdict=EITHER,
-      ending="")  # fmt: skip
-def _undelimited_cut(chance):
-    text = "".join(js(**_item(chance)) for _ in range(3))
-    return text[: -chance.randint(2, 20)] if chance.number % 2 else text
-
-
-@kind("JSON array", page=_RFC, url=_RFC_URL, reader=json_document, verdict=JOINED, ending=".json")
-def _array(chance):
-    return json.dumps([_item(chance) for _ in range(4)])
-
-
-@kind("JSON array over lines", page=_RFC, url=_RFC_URL, reader=json_document, verdict=JOINED,
-      ending=".json")  # fmt: skip
-def _array_lines(chance):
-    return "[\n" + ",\n".join(js(**_item(chance)) for _ in range(4)) + "\n]\n"
-
-
-@kind("JSON array of one", page=_RFC, url=_RFC_URL, reader=json_document, verdict=JOINED,
-      ending=".json")  # fmt: skip
-def _array_one(chance):
-    return json.dumps([_item(chance)])
-
-
-@kind("JSON array, empty", page=_RFC, url=_RFC_URL, reader=json_document, verdict=EITHER,
-      ending=".json")  # fmt: skip
-def _array_empty(chance):
-    return chance.pick(("[]", "[]\n", "[ ]"))
-
-
-@kind("JSON array, pretty-printed", page="json.tool (Python)",
-      url="https://docs.python.org/3/library/json.html", reader=json_document, verdict=JOINED,
-      ending=".json")  # fmt: skip
-def _array_pretty(chance):
-    return json.dumps([_item(chance) for _ in range(3)], indent=4) + "\n"
-
-
-@kind("JSON array, as lines", page=_RFC, url=_RFC_URL, reader=json_elements, verdict=JOINED,
-      ending=".json", given={"documents": "lines"})  # fmt: skip
-def _array_as_lines(chance):
-    return json.dumps([_item(chance) for _ in range(3)], indent=2 if chance.number % 2 else None)
-
-
-@kind("JSON array of numbers", page=_RFC, url=_RFC_URL, reader=document, verdict=LEFT,
-      ending=".json")  # fmt: skip
-def _array_numbers(chance):
-    return json.dumps([chance.randrange(99) for _ in range(3)])
-
-
-@kind("JSON array of arrays", page=_RFC, url=_RFC_URL, reader=document, verdict=LEFT,
-      ending=".json")  # fmt: skip
-def _array_nested(chance):
-    return json.dumps([[chance.randrange(9), chance.word()] for _ in range(3)])
-
-
-@kind("JSON arrays, two behind each other", page=_RFC, url=_RFC_URL, reader=document, verdict=LEFT,
-      ending=".json")  # fmt: skip
-def _arrays_two(chance):
-    return "\n".join(json.dumps([_item(chance)]) for _ in range(2)) + "\n"
-
-
-@kind("JSON-LD, expanded", page="JSON-LD 1.1", url="https://www.w3.org/TR/json-ld11/",
-      reader=document, verdict=LEFT, ending=".json")  # fmt: skip
-def _linked_expanded(chance):
-    return json.dumps([{"@id": "_:b0", "http://schema.org/name": [{"@value": chance.word()}]}])
-
-
-@kind("Pretty JSON", page="json.tool (Python)",
-      url="https://docs.python.org/3/library/json.html", reader=json_document, verdict=LEFT,
-      ending=".json")  # fmt: skip
-def _pretty(chance):
-    return json.dumps(_item(chance), indent=4) + "\n"
-
-
-@kind("Pretty JSON, several behind each other", page="jq manual: output",
-      url="https://jqlang.org/manual/", reader=json_stream, verdict=EITHER, ending=".json")  # fmt: skip
-def _pretty_stream(chance):
-    return "".join(json.dumps(_item(chance), indent=2) + "\n" for _ in range(3))
-
-
-@kind("Pretty JSON, Classic Mac OS line ends", page=_RFC, url=_RFC_URL, reader=json_document,
-      verdict=LEFT, ending=".json")  # fmt: skip
-def _pretty_cr(chance):
-    return json.dumps(_item(chance), indent=1).replace("\n", "\r")
-
-
-@kind("JSON with comments", page="JSON with Comments (Visual Studio Code)",
-      url="https://code.visualstudio.com/docs/languages/json", reader=document, verdict=LEFT,
-      ending=".jsonc")  # fmt: skip
-def _comments(chance):
-    return f'// made by hand\n{{\n  "a": 1, // {chance.word()}\n  "b": [1, 2,],\n}}\n'
-
-
-@kind("JSON5", page="The JSON5 Data Interchange Format", url="https://spec.json5.org/",
-      reader=document, verdict=LEFT, ending=".json5")  # fmt: skip
-def _json5(chance):
-    return f"{{\n  unquoted: 'and {chance.word()}',\n  hex: 0xdecaf,\n  last: +1,\n}}\n"
-
-
-@kind("JSON text sequence", page="RFC 7464: JSON Text Sequences",
-      url="https://www.rfc-editor.org/rfc/rfc7464", reader=json_sequence, verdict=EITHER,
-      ending=".json-seq")  # fmt: skip
-def _sequence(chance):
-    return chance.rows(lambda: "\x1e" + json.dumps(_item(chance), indent=1))
-
-
-@kind("GeoJSON", page="RFC 7946: The GeoJSON Format", url="https://www.rfc-editor.org/rfc/rfc7946",
-      reader=document, verdict=LEFT, ending=".geojson")  # fmt: skip
-def _geo(chance):
-    features = [
-        {"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, n]}, "properties": {}}
-        for n in range(chance.randint(1, 3))
-    ]
-    return json.dumps({"type": "FeatureCollection", "features": features}, indent=1)
-
-
-@kind("GeoJSON text sequence", page="RFC 8142: GeoJSON Text Sequences",
-      url="https://www.rfc-editor.org/rfc/rfc8142", reader=json_sequence, verdict=EITHER,
-      ending=".geojsons")  # fmt: skip
-def _geo_sequence(chance):
-    return chance.rows(
-        lambda: "\x1e" + js(type="Feature", geometry=None, properties={"n": chance.randrange(99)})
-    )
-
-
-@kind("Newline-delimited GeoJSON", page="GeoJSONSeq driver (GDAL)",
-      url="https://gdal.org/en/stable/drivers/vector/geojsonseq.html", reader=json_lines,
-      verdict=JOINED, ending=".geojsonl")  # fmt: skip
-def _geo_lines(chance):
-    return chance.rows(
-        lambda: js(type="Feature", geometry={"type": "Point", "coordinates": [1, 2]},
-                   properties={"n": chance.randrange(99)})
-    )  # fmt: skip
-
-
-@kind("Jupyter notebook", page="The Notebook file format",
-      url="https://nbformat.readthedocs.io/en/latest/format_description.html", reader=document,
-      verdict=LEFT, ending=".ipynb")  # fmt: skip
-def _notebook(chance):
-    cells = [{"cell_type": "markdown", "metadata": {}, "source": [f"# {chance.word()}\n"]}]
-    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}, indent=1) + "\n"
-
-
-@kind("JSON-LD of schema.org", page="JSON-LD 1.1", url="https://www.w3.org/TR/json-ld11/",
-      reader=document, verdict=LEFT, ending=".jsonld")  # fmt: skip
-def _linked(chance):
-    thing = {"@context": "https://schema.org", "@type": "Person", "name": chance.word()}
-    return json.dumps(thing, indent=2)
-
-
-@kind("JSON scalar", page=_RFC, url=_RFC_URL, reader=json_lines, verdict=EITHER, ending=".json")
-def _scalar(chance):
-    return chance.pick(('"text"', "42", "true", "null", "-1.5e3"))
-
-
-@kind("JSON string over the whole object", page=_RFC, url=_RFC_URL, reader=json_lines, verdict=EITHER,
-      ending=".json")  # fmt: skip
-def _string(chance):
-    return json.dumps(js(**_item(chance)))
-
-
-@kind("JSONP", page="MDN: JSONP", url="https://developer.mozilla.org/en-US/docs/Glossary/JSONP",
-      reader=document, verdict=LEFT, ending=".js")  # fmt: skip
-def _jsonp(chance):
-    return f"callback({js(**_item(chance))});"
-
-
-@kind("Wikidata dump", page="Wikibase/DataModel/JSON: one array, an entity a line",
-      url="https://www.mediawiki.org/wiki/Wikibase/DataModel/JSON", reader=json_document,
-      verdict=JOINED, ending=".json")  # fmt: skip
-def _wikidata(chance):
-    rows = (js(id=f"Q{chance.randrange(999)}", type="item", labels={}) for _ in range(3))
+def _wikidata(c):
+    rows = (js(id=f"Q{c.randrange(999)}", type="item", labels={}) for _ in range(3))
     return "[\n" + ",\n".join(rows) + "\n]"
 
 
-@kind("Document with an items array", page="AWS CLI output: JSON",
-      url="https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-output-format.html",
-      reader=document, verdict=LEFT, ending=".json")  # fmt: skip
-def _cli(chance):
-    instances = [{"InstanceId": f"i-{chance.hexes(8)}", "State": {"Name": "running"}}]
-    return json.dumps({"Reservations": [{"Instances": instances}]}, indent=4)
+_ICEBERG_URL = "https://iceberg.apache.org/spec/#table-metadata-fields"
+_DELTA_URL = "https://github.com/delta-io/delta/blob/master/PROTOCOL.md"
+_OCI_URL = "https://github.com/opencontainers/image-spec/blob/main/spec.md"
+_NPM_URL = "https://docs.npmjs.com/cli/configuring-npm/package-json"
 
 
-@kind("Terraform state", page="State (Terraform)",
-      url="https://developer.hashicorp.com/terraform/language/state", reader=document,
-      verdict=LEFT, ending=".tfstate")  # fmt: skip
-def _terraform(chance):
-    return (
-        json.dumps({"version": 4, "serial": chance.randrange(99), "resources": []}, indent=2) + "\n"
-    )
+def _digest(c) -> str:
+    return f"sha256:{c.hexes(64)}"
 
 
-@kind("GitHub Archive", page="GH Archive", url="https://www.gharchive.org/", reader=json_lines,
-      verdict=JOINED, ending="2026-01-02-0.json")  # fmt: skip
-def _github(chance):
-    return chance.rows(
-        lambda: js(id=str(chance.randrange(10**10)), type="PushEvent", payload={"commits": []},
-                   created_at=chance.iso())
-    )  # fmt: skip
+def _layer(c, kind_of: str) -> dict[str, object]:
+    media = f"application/vnd.oci.image.{kind_of}"
+    return {"mediaType": media, "digest": _digest(c), "size": c.randrange(9_999)}
 
 
-@kind("JSON lines with duplicate members", page=_RFC, url=_RFC_URL, reader=json_lines,
-      verdict=JOINED, ending=".json")  # fmt: skip
-def _duplicates(chance):
-    return chance.rows(lambda: '{"a":1,"a":2,"b":"' + chance.word() + '"}')
+def _delta(c):
+    commit = js(commitInfo={"timestamp": c.randrange(10**12), "operation": "WRITE"})
+    add = {"path": f"part-{c.hexes(8)}.parquet", "partitionValues": {}, "size": 9}
+    return commit + "\n" + js(add={**add, "modificationTime": 1, "dataChange": True}) + "\n"
 
 
-@kind("JSON lines with NaN", page="json: Infinite and NaN Number Values (Python)",
-      url="https://docs.python.org/3/library/json.html", reader=json_lines, verdict=EITHER,
-      ending=".json")  # fmt: skip
-def _nan(chance):
-    return chance.rows(lambda: spaced(a=float("nan"), b=chance.word()))
+def _cluster_event(c):
+    name = {"name": c.word(), "namespace": "default"}
+    return js(apiVersion="v1", kind="Event", metadata=name, reason="Pulled", message=c.word())
 
 
-@kind("JSON lines with deep values", page=_RFC, url=_RFC_URL, reader=json_lines, verdict=EITHER,
-      ending=".json")  # fmt: skip
-def _deep(chance):
-    return chance.rows(
-        lambda: '{"a":' + "[" * 400 + chance.choice(("1", "{}")) + "]" * 400 + "}", 1, 3
-    )
+def _image(c):
+    layers = [_layer(c, "layer.v1.tar+gzip")]
+    return js(schemaVersion=2, config=_layer(c, "config.v1+json"), layers=layers)
+
+
+# fmt: off
+KINDS = (
+    Kind("JSON lines", ".jsonl", json_lines, _LINES_URL,
+         lambda c: c.unended(c.rows(lambda: js(**_item(c))))),
+    Kind("JSON lines, CRLF", ".jsonl", json_lines, _LINES_URL,
+         lambda c: c.rows(lambda: js(**_item(c)), end="\r\n")),
+    Kind("JSON lines with a BOM", ".ldjson", json_lines, "https://github.com/ndjson/ndjson-spec",
+         lambda c: "\ufeff" + c.rows(lambda: js(**_item(c)))),
+    Kind("JSON lines with blank lines", ".json", json_lines, _LINES_URL,
+         lambda c: "\n" + c.rows(lambda: js(**_item(c)) + "\n")),
+    Kind("JSON lines of arrays", ".jsonl", json_lines, _LINES_URL, _lines_arrays, declared=TEXT),
+    Kind("JSON lines of scalars", ".jsonl", json_lines, _LINES_URL,
+         rows(lambda c: c.choice((f'"{c.word()}"', "1.5", "null", "true"))), declared=TEXT),
+    Kind("JSON lines, last one cut off", ".jsonl", json_lines, _LINES_URL, _lines_cut,
+         expected="joined, open_end"),
+    Kind("JSON lines, line separators in strings", ".json", json_lines, _RFC_URL,
+         rows(lambda c: '{"a":"\u2028\u2029\x85","b":"' + c.word() + '"}')),
+    Kind("JSON lines with invalid UTF-8", ".jsonl", json_lines, _RFC_URL,
+         lambda c: c.rows(lambda: '{"name":"Müller","id":' + str(c.randrange(99)) + "}").encode(
+         "latin-1"), expected="unknown_encoding"),
+    Kind("Undelimited JSON", "", json_stream, "https://docs.python.org/3/library/json.html",
+         lambda c: "".join(js(**_item(c)) for _ in range(c.randint(2, 6)))),
+    Kind("Undelimited JSON, cut off", "", json_stream,
+         "https://docs.python.org/3/library/json.html", _undelimited_cut,
+         expected="joined, open_end"),
+    Kind("JSON array", ".json", json_document, _RFC_URL,
+         lambda c: json.dumps([_item(c) for _ in range(4)])),
+    Kind("JSON array over lines", ".json", json_document, _RFC_URL,
+         lambda c: "[\n" + ",\n".join(js(**_item(c)) for _ in range(4)) + "\n]\n"),
+    Kind("JSON array of one", ".json", json_document, _RFC_URL, lambda c: json.dumps([_item(c)])),
+    Kind("JSON array, empty", ".json", json_document, _RFC_URL,
+         lambda c: c.pick(("[]", "[]\n", "[ ]"))),
+    Kind("JSON array, pretty-printed", ".json", json_document,
+         "https://docs.python.org/3/library/json.html",
+         lambda c: json.dumps([_item(c) for _ in range(3)], indent=4) + "\n"),
+    Kind("JSON array, as lines", ".json", json_elements, _RFC_URL,
+         lambda c: json.dumps([_item(c) for _ in range(3)], indent=2 if c.number % 2 else None),
+         declared={"format": "json_array_lines"}),
+    Kind("JSON array of numbers", ".json", document, _RFC_URL,
+         lambda c: json.dumps([c.randrange(99) for _ in range(3)]), expected="unknown_format"),
+    Kind("JSON arrays, two behind each other", ".json", document, _RFC_URL,
+         lambda c: "\n".join(json.dumps([_item(c)]) for _ in range(2)) + "\n",
+         expected="unknown_format"),
+    Kind("JSON-LD, expanded", ".json", document, "https://www.w3.org/TR/json-ld11/",
+         lambda c: json.dumps([{"@id": "_:b0", "http://schema.org/name": [{"@value": c.word()}]}]),
+         expected="unknown_format"),
+    Kind("Pretty JSON", ".json", json_document, "https://docs.python.org/3/library/json.html",
+         lambda c: json.dumps(_item(c), indent=4) + "\n", expected="unknown_format"),
+    Kind("Pretty JSON, several behind each other", ".json", json_stream,
+         "https://jqlang.org/manual/",
+         lambda c: "".join(json.dumps(_item(c), indent=2) + "\n" for _ in range(3)),
+         expected="unknown_format"),
+    Kind("JSON with comments", ".jsonc", document,
+         "https://code.visualstudio.com/docs/languages/json",
+         lambda c: f'// made by hand\n{{\n  "a": 1, // {c.word()}\n  "b": [1, 2,],\n}}\n',
+         expected="unknown_format"),
+    Kind("JSON text sequence", ".json-seq", document, "https://www.rfc-editor.org/rfc/rfc7464",
+         rows(lambda c: "\x1e" + json.dumps(_item(c), indent=1)), expected="unknown_format"),
+    Kind("Newline-delimited GeoJSON", ".geojsonl", json_lines,
+         "https://gdal.org/en/stable/drivers/vector/geojsonseq.html",
+         rows(lambda c: js(type="Feature", geometry={"type": "Point", "coordinates": [1, 2]},
+            properties={"n": c.randrange(99)}))),
+    Kind("JSON scalar", ".json", json_lines, _RFC_URL,
+         lambda c: c.pick(('"text"', "42", "true", "null", "-1.5e3")), expected="unknown_format"),
+    Kind("Wikidata dump", ".json", json_document,
+         "https://www.mediawiki.org/wiki/Wikibase/DataModel/JSON", _wikidata),
+    Kind("GitHub Archive", "2026-01-02-0.json", json_lines, "https://www.gharchive.org/",
+         rows(lambda c: js(id=str(c.randrange(10**10)), type="PushEvent", payload={"commits": []},
+            created_at=c.iso()))),
+    Kind("JSON lines with duplicate members", ".json", json_lines, _RFC_URL,
+         rows(lambda c: '{"a":1,"a":2,"b":"' + c.word() + '"}')),
+    Kind("JSON lines with NaN", ".json", json_lines, "https://docs.python.org/3/library/json.html",
+         rows(lambda c: spaced(a=float("nan"), b=c.word()))),
+    Kind("JSON lines with deep values", ".json", json_lines, _RFC_URL, lambda c: c.rows(
+         lambda: '{"a":' + "[" * 400 + c.choice(("1", "{}")) + "]" * 400 + "}", 1, 3)),
+    Kind("Iceberg table metadata", ".json", json_lines, _ICEBERG_URL, lambda c: js(**{
+          "format-version": 2, "table-uuid": c.hexes(32), "location": "s3://lake/t",
+          "last-sequence-number": c.randrange(99), "last-updated-ms": c.randrange(10**12),
+          "last-column-id": 1, "schemas": [{"type": "struct", "schema-id": 0, "fields": []}],
+          "snapshots": []})),
+    Kind("Delta commit", ".json", json_lines, _DELTA_URL, _delta),
+    Kind("Kubernetes events, one an object", ".json", json_lines,
+         "https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/",
+         _cluster_event),
+    Kind("Events that name their schema", ".json", json_lines,
+         "https://wikitech.wikimedia.org/wiki/Event_Platform/EventStreams_HTTP_Service",
+         lambda c: js(**{"$schema": "/mediawiki/recentchange/1.0.0", "id": c.randrange(9999),
+               "type": "edit", "title": c.word()})),
+    Kind("package.json", ".json", json_lines, _NPM_URL,
+         lambda c: js(name=c.word(), version="1.0.0", scripts={"test": "jest"},
+            dependencies={c.word(): "^1.2.3"})),
+    Kind("OCI image manifest", "", json_lines, _OCI_URL, _image),
+    Kind("Settings, one object a file", ".json", json_lines,
+         "https://developer.mozilla.org/en-US/docs/Learn_web_development/Core/Scripting/JSON",
+         lambda c: js(**{f"{c.word()}-{c.hexes(12)}": {"on": True}, f"_{c.hexes(12)}": 1})),
+)
+# fmt: on

@@ -1,0 +1,29 @@
+"""What CSV and TSV declarations are checked against."""
+
+from __future__ import annotations
+
+import pytest
+
+from compactor.errors import UnreadableSource
+from compactor.formats.declaration import parse_formats
+from compactor.formats.detect import detect
+from tests.support.world import World
+
+
+@pytest.mark.parametrize("first", [b"sep=;\r\n", b"SEP=,\n", b'"sep=;"\n', b"sep=\t\n"])
+def test_a_separator_line_of_excel_is_no_header(first):
+    (declaration,) = parse_formats([{"format": "csv", "header": True, "delimiter": ";"}])
+    source = first + b"id;name\r\n1;a\r\n"
+    with pytest.raises(UnreadableSource, match="sep= line"):
+        detect(source, "a.csv", complete=True, declaration=declaration)
+    detect(b"sep;name\n1;a\n", "a.csv", complete=True, declaration=declaration)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_blank_line_above_the_only_row_shows_its_line_end(end):
+    world = World(formats=[{"format": "csv", "header": False}])
+    world.put("a.csv", end + b"1,2")
+    world.put("b.csv", b"3,4" + end)
+    world.run()
+    (output,) = world.store.contents("lake", "compacted/").values()
+    assert output == end + b"1,2" + end + b"3,4" + end
