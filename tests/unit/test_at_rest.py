@@ -16,6 +16,7 @@ from compactor import layout
 from compactor.discovery.discover import Discovery, discover
 from compactor.discovery.work_items import WorkItem
 from compactor.errors import TransientStoreError
+from compactor.formats import Declaration
 from compactor.limits import WorkerLimits
 from compactor.log import resting as at_rest
 from compactor.log.entries import Commit
@@ -90,7 +91,7 @@ def test_what_is_left_alone_in_it_is_reported_by_reason() -> None:
     here = world(exclude=["*.tmp"])
     seed(here, "d.json", b"", last_modified=NOW - DAY)
     seed(here, "e.tmp", b"half", last_modified=NOW - DAY)
-    seed(here, "f.log.gz", b"no gzip at all", last_modified=NOW - DAY)
+    seed(here, "f.txt", b"no format at all", last_modified=NOW - DAY)
     here.run()
     skipped = found(here).resting.skipped
     # The empty one is compacted with the others.
@@ -202,7 +203,7 @@ def test_whatever_changes_brings_it_back(change: str) -> None:
         {"retry_quarantined": True},
         {"min_objects": 2},
         {"settle_seconds": 0},
-        {"encoding": "single_byte"},
+        {"formats": (Declaration("*.x", "text"),)},
         {"compression": "gzip"},
         {"limits": WorkerLimits(window_objects=2)},
     ],
@@ -387,19 +388,6 @@ def test_windows_of_few_objects_add_up_to_the_same() -> None:
         7,
         7,
     )
-
-
-def test_sources_that_wait_for_what_their_data_set_decides_are_not_at_rest() -> None:
-    here = World(depth=3)
-    for number in range(2):
-        here.put(f"{number}.csv", b"id,n\nx,%d\ny,2\n" % number)
-    for _ in range(2):
-        assert here.run().counts.objects_in == 0
-        assert not rests(here)
-    here.put("2.csv", b"id,n\nx,1\ny,2\n")
-    assert here.run().counts.objects_in == 3
-    here.run()
-    assert rests(here)
 
 
 def put_one(here: World, chance: random.Random) -> None:

@@ -253,7 +253,7 @@ def test_an_object_with_metadata_of_client_side_encryption_is_left_alone(
 
 
 def test_an_object_with_an_instruction_file_beside_it_is_left_alone_with_it() -> None:
-    world = World(format="text", encoding="any_bytes")
+    world = World(formats=[{"format": "text", "encoding": "single_byte"}])
     world.put("a.json", bytes(range(1, 256)) + b"\n")
     world.put("a.json.instruction", b'{"x-amz-iv": "a", "x-amz-key-v2": "b"}\n')
     describe(world, "a.json.instruction", metadata={"x-amz-crypto-instr-file": ""})

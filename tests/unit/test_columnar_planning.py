@@ -89,6 +89,13 @@ def test_groups_of_rows_have_ids_of_their_own() -> None:
             {"output_format": "parquet", "format": "vpc_flow"},
             "formats: {'format': 'vpc_flow'} is not accepted",
         ),
+        (
+            {
+                "output_format": "parquet",
+                "formats": [{"format": "csv", "header": True, "encoding": "single_byte"}],
+            },
+            "formats: {'format': 'csv', 'header': True, 'encoding': 'single_byte'} is not accepted",
+        ),
         ({"parquet_schema": "id INT"}, "parquet_schema: 'id INT' is not accepted"),
         ({"format": "parquet", "parquet_schema": "id INT"}, "parquet_schema: 'id INT' is not"),
         (

@@ -219,6 +219,11 @@ def test_what_a_declaration_contradicts_is_left_alone() -> None:
     assert refusal(b"a,b,c", "x", declared=CSV, complete=False) == "malformed_document"
 
 
+def test_a_declared_source_with_two_lists_of_fields_is_left_alone() -> None:
+    content = CLOUDFRONT_HEADER + b"\n2019-12-04\t21\n#Fields: time date\n21\t2019-12-04\n"
+    assert refusal(content, declared=Declaration("*", "cloudfront")) == "unknown_format"
+
+
 def test_a_declaration_counts_more_than_a_name_or_content() -> None:
     text = Declaration("*", "text")
     for content in (b"id,name\n", b'{\n"a": 1\n}\n', b"[1]\n", FLOW_HEADER + b"\n"):

@@ -26,7 +26,7 @@ from compactor.readers.formats import (
 )
 from compactor.readers.inferred_columns import found_in
 from compactor.readers.states import Held
-from compactor.readers.table_creation import table_input
+from compactor.readers.table_creation import require_alike, table_input
 from tests.support.examples import PARTITION, columns, settings
 from tests.support.memory_store import MemoryStore
 from tests.support.world import World
@@ -111,8 +111,9 @@ def test_a_header_names_columns_and_is_skipped(
 
 def test_a_table_for_quotes_reads_objects_without_any_too() -> None:
     header = b"id,name\n"
+    signed = Detected(Format.CSV, b"id,name", b",2 lf quoted ")
     quoted, plain = (
-        found_in(Detected(Format.CSV, header), [header + row], settings(), lines=False)
+        found_in(signed, [header + row], settings(), lines=False)
         for row in (b'1,"a, b"\n', b"1,a\n")
     )
     table = table_descriptor(quoted[1], quoted[0], "s3://lake/none/")
@@ -121,7 +122,7 @@ def test_a_table_for_quotes_reads_objects_without_any_too() -> None:
 
 
 def test_quotes_take_another_serde_which_cannot_be_listed() -> None:
-    _, reading = found(Format.CSV, "a,b", '"1,2",3')
+    _, reading = found(Format.CSV, "a,b", '"1,2",3', dialect=b",2 lf quoted ")
     assert "OpenCSV" in reading.serde
     with pytest.raises(InvalidInput, match="lists of objects"):
         require_exact(reading, Format.CSV, settings())
@@ -256,6 +257,46 @@ def test_columns_are_named_by_the_header_that_is_pinned_for_the_sources() -> Non
         assert names == (["id", "user_name"] if headed else ["column1", "column2"])
         assert table["Parameters"].get("skip.header.line.count") == ("1" if headed else None)
         given = settings(**TABLE, formats=columns(header=False))
+
+
+@pytest.mark.parametrize(
+    ("declared", "key", "header"),
+    [
+        ([("*/part-*", True), ("*", False)], "a/compacted-1.csv", None),
+        ([("a/*", True), ("*", False)], "a/compacted-1.csv", True),
+        ([("a/*", True), ("*", False)], "b/compacted-1.csv", False),
+        ([("a/*.csv.gz", True), ("b/*", False)], "a/x/compacted-1.csv", True),
+        ([("a/*.csv.gz", True), ("b/*", False)], "b/compacted-1.csv", False),
+        ([("*.csv", True), ("*.csv.gz", True)], "compacted-1.csv.zst", True),
+    ],
+)
+def test_outputs_are_what_is_declared_of_their_directory(
+    declared: list[tuple[str, bool]], key: str, header: bool | None
+) -> None:
+    formats = [{"match": match, "format": "csv", "header": has} for match, has in declared]
+    made_with = settings(formats=formats, s3_source_uri="s3://source/")
+    if header is None:
+        with pytest.raises(InvalidInput, match="differ by directory or format"):
+            made_with.declared_for_output(f"compacted/{key}")
+        return
+    declaration = made_with.declared_for_output(f"compacted/{key}")
+    assert declaration is not None
+    assert declaration.header is header
+
+
+def test_a_table_of_undeclared_parquet_takes_parquet_and_nothing_else() -> None:
+    store = MemoryStore()
+    bodies = {"a.parquet": parquet(id=[1]), "b.json": b'{"id": 1}\n'}
+    objects = {}
+    for name, body in bodies.items():
+        store.seed("source", PARTITION.prefix + name, body)
+        objects[name] = SourceObject("source", PARTITION.prefix + name, name, len(body), 0.0)
+    given = settings(**TABLE)
+    made_of = Held((objects["a.parquet"],))
+    table = table_input(given, PARTITION, made_of, store)
+    require_alike(table, given, made_of, store)
+    with pytest.raises(InvalidInput, match=r"reader_table: \S+b.json"):
+        require_alike(table, given, Held((objects["b.json"],)), store)
 
 
 def parquet(**columns: list[Any]) -> bytes:

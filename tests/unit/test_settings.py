@@ -178,7 +178,11 @@ WRONG_VALUES = [
     ("exclude", {"a": 1}, "list of globs"),
     ("formats", "avro", "in declaration 1 as format one of json_lines, text, csv"),
     ("formats", None, "the name of a format, or a list"),
-    ("formats", "csv", 'header: true or false for csv, as in [{"format": "csv", "header": true}]'),
+    (
+        "formats",
+        "csv",
+        'header: true or false (no text) for csv, as in [{"format": "csv", "header": true}]',
+    ),
     ("formats", ["text"], 'an object in declaration 1, such as {"match": "*.log*"'),
     ("formats", [{"format": "text"}, {"format": "csv", "headers": True}], "in declaration 2 only"),
     ("formats", [{"format": "text", "header": True}], "header only with format csv or tsv"),

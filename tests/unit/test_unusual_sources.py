@@ -42,7 +42,7 @@ def large_sources(ending: str = "") -> list[Made]:
         of(".csv" + ending, table),
         of(".csv" + ending, b"\xef\xbb\xbf" + table + b"last,one"),
         of(".csv" + ending, b"id,name\r\n7,x\r\n"),
-        of(".log" + ending, STAMP + b" \xff\x80 one long line " * 20_000),
+        of(".log" + ending, STAMP + " é one long line ".encode() * 20_000),
         of(".log" + ending, (STAMP + b"\n" * 40) * 2_000),
     ]
 

@@ -35,8 +35,8 @@ def open_parquet(read_range: ReadRange, size: int, **options: Any) -> pq.Parquet
     """Open a Parquet object by ranges: one read, or two if the footer is long.
 
     Raises:
-        UnreadableSource: TRUNCATED, UNKNOWN_FORMAT if the footer is encrypted, TOO_LARGE; or
-            CORRUPT, the footer cannot be read.
+        UnreadableSource: TRUNCATED, UNKNOWN_FORMAT if the footer is encrypted, TOO_LARGE;
+            CORRUPT, the footer cannot be read; or UNSUPPORTED_TYPE, it has no columns.
     """
     if size < _FEWEST_BYTES:
         detail = f"{size} bytes are too few for a Parquet object"
@@ -46,12 +46,16 @@ def open_parquet(read_range: ReadRange, size: int, **options: Any) -> pq.Parquet
     _require_footer(tail[-_TRAILER_BYTES:], size)
     ranges = _Ranges(read_range, size, start, tail)
     try:
-        return pq.ParquetFile(
+        file = pq.ParquetFile(
             pa.PythonFile(ranges, mode="r"), buffer_size=_BUFFER_BYTES, pre_buffer=False, **options
         )
     except DAMAGES as error:
         detail = f"its Parquet footer cannot be read: {first_line(error)}"
         raise UnreadableSource(QuarantineReason.CORRUPT, detail) from error
+    if not len(file.schema):
+        # Arrow 25 ends the process when it reads rows of no columns.
+        raise UnreadableSource(QuarantineReason.UNSUPPORTED_TYPE, "it has no columns")
+    return file
 
 
 def first_line(error: Exception) -> str:

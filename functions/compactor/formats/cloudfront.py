@@ -33,6 +33,7 @@ def _declared(look: Look) -> Detected:
     found = _COMMENTS.match(look.head)
     if found is None:
         raise malformed("it does not start with a #Version: line")
+    _refuse_other_comments(look.head, found)
     return Detected(Format.CLOUDFRONT, ended(found, complete=look.complete))
 
 

@@ -106,7 +106,7 @@ def _no_document(content: bytes) -> UnreadableSource:
         seen = f'beside "Records" it has {shown}, which would be lost'
     else:
         seen = 'it is not exactly {"Records":[...]}'
-    return refused(QuarantineReason.MALFORMED, seen, head, "set format")
+    return refused(QuarantineReason.MALFORMED, seen, head)
 
 
 _TRAIL = Detected(Format.CLOUDTRAIL)

@@ -1,9 +1,7 @@
 """CSV and TSV: records with as many fields as the first, under one header or none.
 
-Nothing about them is guessed: a person declares whether the first record names the columns, and how
-fields are delimited and quoted. Each source is checked against that as it is read: a field left
-open at its end would continue in the next source, and a record with another number of fields shows
-that the declaration does not fit.
+Header and dialect are declared, and each source is checked against that as it is read: a field left
+open at its end would continue in the next source, and another number of fields shows a misfit.
 """
 
 from __future__ import annotations
@@ -31,13 +29,7 @@ _SEPARATOR_LINE = re.compile(rb'"?sep=[^\r\n]{1,2}"?\r?\n', re.IGNORECASE)
 
 
 class Dialect(NamedTuple):
-    """How fields are delimited and quoted.
-
-    Attributes:
-        delimiter: one byte.
-        quotes: whether fields may be in double quotes.
-        backslash: whether a backslash escapes the next character.
-    """
+    """How fields are delimited and quoted, as in a :class:`Declaration`."""
 
     delimiter: bytes = b","
     quotes: bool = True
@@ -100,8 +92,6 @@ class _Patterns(NamedTuple):
 
 def _field(dialect: Dialect) -> bytes:
     delimiter = re.escape(dialect.delimiter)
-    if not dialect.quotes and not dialect.backslash:
-        return rb"[^%b\r\n]*+" % delimiter
     plain = rb"[^%b\r\n]*+" % delimiter
     if dialect.backslash:
         plain = rb"(?:[^%b\r\n\\]++|\\[^\r\n])*+" % delimiter

@@ -76,6 +76,16 @@ class Declaration:
         """Return whether a key below the source root matches."""
         return self.match == "*" or self._pattern.match(relative) is not None
 
+    @property
+    def covers_directories(self) -> bool:
+        """Whether it covers all sources below a directory, whatever their names."""
+        return self.match.rpartition("/")[2] == "*"
+
+    def may_cover(self, directory: str) -> bool:
+        """Return whether it covers sources in a directory, if they have the right names."""
+        above, slash, _ = self.match.rpartition("/")
+        return not slash or re.match(translate(f"{above}/*"), f"{directory}/") is not None
+
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as in a run's input, without defaults."""
         options: dict[str, Any] = {} if self.match == "*" else {"match": self.match}
@@ -112,6 +122,8 @@ def parse_formats(value: object) -> tuple[Declaration, ...]:
     """
     if isinstance(value, str):
         value = [{"format": value}]
+    if isinstance(value, Mapping):
+        raise ValueError(f"a list around it: {FORMATS_ACCEPTED}")
     if not isinstance(value, Sequence) or isinstance(value, bytes):
         raise ValueError(FORMATS_ACCEPTED)
     return tuple(_declaration(options, number) for number, options in enumerate(value, 1))
@@ -136,7 +148,7 @@ def _declaration(options: object, number: int) -> Declaration:
     header = options.get("header")
     if format in _COLUMNS and not isinstance(header, bool):
         example = f'[{{"format": "{name}", "header": true}}]'
-        raise ValueError(f"{where} header: true or false for {name}, as in {example}")
+        raise ValueError(f"{where} header: true or false (no text) for {name}, as in {example}")
     delimiter = options.get("delimiter", "")
     if delimiter != "" and not (isinstance(delimiter, str) and _DELIMITER.fullmatch(delimiter)):
         raise ValueError(f"{where} as delimiter one character, such as , ; | or a tab")

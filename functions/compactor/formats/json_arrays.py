@@ -2,8 +2,8 @@
 
 An element is a record. Arrays of anything else are left alone: an array of numbers, strings or
 arrays may be a single record to its reader (a vector, a row, a matrix), and two of them joined
-would be a different one. Also left alone are arrays whose first element defines the others, and
-JSON-LD, whose blank node names are valid only within one document.
+would be a different one. Also left alone is JSON-LD, whose blank node names are valid only within
+one document.
 
 Source: RFC 8259, section 5; JSON-LD 1.1, section 9.
 """

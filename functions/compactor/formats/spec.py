@@ -111,7 +111,8 @@ class FormatSpec:
         begins: try this format only if this is the first byte that is not blank; empty to try it
             for any byte except ``{``, with which only JSON begins.
         declared: returns the result for a source that a person declares to be of this format, or
-            raises UnreadableSource (MALFORMED) if it contradicts; by default as ``recognise``.
+            raises UnreadableSource (MALFORMED) if it contradicts; by default the framer checks it
+            if ``proven``, and else ``recognise``.
         lines: whether it is a document of records, which may be declared to be put on lines.
         proven: whether its framer, or the reader of its rows, validates each source to its end.
         newlines: whether each record ends a line of the output, so that newlines count records.

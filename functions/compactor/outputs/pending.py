@@ -13,6 +13,7 @@ from compactor.model import (
     Again,
     ObjectGroup,
     Quarantined,
+    QuarantineReason,
     Signature,
     SourceObject,
 )
@@ -54,6 +55,13 @@ class PendingOutput:
     later: tuple[SourceObject, ...] = ()
     misfits: Mapping[bytes, Signature] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
+
+    @classmethod
+    def of_none(cls, group: ObjectGroup, why: str) -> PendingOutput:
+        """Return the result of a group all of whose sources are left alone until declared."""
+        reason = QuarantineReason.UNKNOWN_FORMAT
+        left_alone = tuple(Quarantined(source, reason, why) for source in group.sources)
+        return cls(group, None, (), quarantined=left_alone)
 
     def draft(self, run_id: str, now: float, replaces: int | None = None) -> Commit:
         """Return the commit that would publish this output; its sequence number is not set yet."""

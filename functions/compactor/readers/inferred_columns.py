@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +10,7 @@ from typing import Any
 
 from compactor.errors import InvalidInput
 from compactor.formats import Detected
-from compactor.formats.columns import Begin
+from compactor.formats.columns import Begin, fields_of, unquoted
 from compactor.model import Format
 from compactor.readers.formats import LINE, Reading, log_of, reading_of
 from compactor.settings.settings import Settings
@@ -190,11 +188,18 @@ def _delimited(
     if not lines:
         raise no_columns("the sample is empty")
     begin = Begin.of(found)
+    if begin.dialect.backslash or b"\n" in begin.header:
+        raise no_columns("engines read neither a header over several lines nor backslashes")
     delimiter = begin.dialect.delimiter.decode()
-    quoted = any('"' in line for line in lines)
-    first = next(csv.reader(io.StringIO(lines[0]), delimiter=delimiter))
+    quoted = begin.dialect.quotes and any('"' in line for line in lines)
     header = bool(found.header)
-    names = first if header else [f"column{number}" for number in range(1, len(first) + 1)]
+    names = [f"column{number}" for number in range(1, begin.columns + 1)]
+    if header:
+        fields = fields_of(begin.header, begin.dialect)
+        try:
+            names = [unquoted(field, begin.dialect) for field in fields]
+        except UnicodeDecodeError:
+            raise no_columns("the header is not UTF-8") from None
     reading = reading_of(
         found.format, settings, delimiter=delimiter, header_lines=int(header), quoted=quoted
     )

@@ -9,6 +9,7 @@ from typing import Any
 from compactor.encoding.codecs import decompress_stream, detect_compression
 from compactor.errors import AlreadyExists, InvalidInput, UnreadableSource
 from compactor.formats import Detected, detect
+from compactor.formats.parquet import is_named
 from compactor.model import Format, Partition, SourceObject
 from compactor.ports import ObjectStore
 from compactor.readers.formats import (
@@ -112,7 +113,7 @@ def _columns(
     settings: Settings, held: Held, store: ObjectStore
 ) -> tuple[Sequence[Column], Reading]:
     samples = _samples((*held.outputs, *held.loose), store, _MOST_SAMPLED)
-    found, key = _first_detected(samples, settings)
+    found, lines = _first_detected(samples, settings, held)
     format = found.format
     plain = [body for _, body in samples]
     columns: Sequence[Column]
@@ -126,7 +127,6 @@ def _columns(
         columns = parquet_columns.columns_of(_spread(objects, _MOST_SAMPLED), store)
         reading = reading_of(format, settings)
     else:
-        lines = _on_lines(key, settings)
         columns, reading = found_in(found, plain, settings, lines=lines)
     require_exact(reading, format, settings)
     return columns, reading
@@ -143,14 +143,13 @@ def require_alike(
         InvalidInput: an object has columns at other places, or another form.
     """
     is_ours = (table.get("Parameters") or {}).get(MADE_BY) is not None
-    if not is_ours or settings.columnar:
+    if not is_ours or settings.output_format == "parquet":
         return
     outputs = _samples(held.outputs, store, _OUTPUTS_COMPARED)
     for one, body in (*outputs, *_samples(held.loose, store, _SOURCES_COMPARED)):
-        for key, found in _detected([(one, body)], settings):
-            lines = _on_lines(key, settings)
+        for found, lines in _detected([(one, body)], settings, held):
             columns: Sequence[Column] = ()
-            if found.format in JSON_FORMATS:
+            if found.format in (*JSON_FORMATS, Format.PARQUET):
                 # By name, so that it does not matter which members a record has.
                 reading = reading_of(found.format, settings, lines=lines)
             else:
@@ -164,38 +163,38 @@ def require_alike(
 
 
 def _first_detected(
-    samples: Sequence[tuple[SourceObject, bytes]], settings: Settings
-) -> tuple[Detected, str]:
-    """Return the format of the first object that is detected with certainty, and its key.
+    samples: Sequence[tuple[SourceObject, bytes]], settings: Settings, held: Held
+) -> tuple[Detected, bool]:
+    """Return the format of the first object that is detected with certainty; see _detected.
 
     Raises:
         InvalidInput: no format was detected with certainty.
     """
-    for key, detected in _detected(samples, settings):
-        return detected, key
+    for detected in _detected(samples, settings, held):
+        return detected
     raise InvalidInput("reader_table", settings.reader_table, "objects of a format that is known")
 
 
 def _detected(
-    samples: Sequence[tuple[SourceObject, bytes]], settings: Settings
-) -> Iterator[tuple[str, Detected]]:
-    """Yield keys and formats of the objects that are detected with certainty."""
+    samples: Sequence[tuple[SourceObject, bytes]], settings: Settings, held: Held
+) -> Iterator[tuple[Detected, bool]]:
+    """Yield the formats that are detected with certainty, and whether documents are on lines."""
+    outputs = {one.identity for one in held.outputs}
     for one, body in samples:
-        if settings.output_format == "parquet" or settings.merges(one.key):
-            yield one.key, Detected(Format.PARQUET)
+        is_output = one.identity in outputs
+        if settings.output_format == "parquet" or (
+            is_named(one.key) if is_output else settings.merges(one.key)
+        ):
+            yield Detected(Format.PARQUET), False
             continue
+        declared = settings.declared_for_output if is_output else settings.declared
+        declaration = declared(one.key)
         try:
-            declaration = settings.declared(one.key)
             found = detect(body, one.key, complete=False, declaration=declaration)
         except UnreadableSource:
             continue
         if found is not None:
-            yield one.key, found
-
-
-def _on_lines(key: str, settings: Settings) -> bool:
-    declaration = settings.declared(key)
-    return declaration is not None and declaration.lines
+            yield found, declaration is not None and declaration.lines
 
 
 def _samples(

@@ -1,7 +1,7 @@
 """Splits sources into records, each known to be one whole record, in blocks of some megabytes.
 
-The bytes are decompressed, detected and split by the code that joins bytes, so a source is refused
-as rows for the same reasons as it is refused as bytes.
+The bytes are decompressed, detected and split by the code that joins bytes. What makes only one
+record unfit, such as another number of fields, makes it a dead letter here, not its source.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from compactor.formats.columns import (
     unquoted,
 )
 from compactor.formats.lines import BOM
+from compactor.formats.spec import malformed
 from compactor.model import Format, QuarantineReason
 from compactor.outputs import plain_content as plain
 from compactor.outputs.detection import Detector
@@ -111,6 +112,8 @@ def _format_of(
     declaration = settings.declared(key)
     if declaration is not None and declaration.format is Format.JSON_LINES:
         # Lines that are no objects become dead-letter records.
+        if b"\0" in content.head:
+            raise malformed("it has NUL bytes, and is no JSON, as formats declares")
         return Detected(Format.JSON_LINES)
     return detect(content.head, key, content.complete)
 
@@ -211,7 +214,11 @@ def _names(header: bytes, dialect: Dialect) -> list[str]:
     seen: set[str] = set()
     for name in names:
         if not name or name.lower() in seen:
-            detail = f"its header names the column {name!r} twice" if name else "a nameless column"
+            detail = (
+                f"its header names the column {name!r} twice"
+                if name
+                else "a column of its header has no name"
+            )
             raise UnreadableSource(QuarantineReason.MALFORMED, detail)
         seen.add(name.lower())
     return names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from compactor.destination import Destination
 from compactor.model import ObjectGroup
 from compactor.outputs.group import store_group
@@ -29,6 +31,8 @@ def store(
     """
     if not group.form.rows or group.copy:
         return store_group(group, settings, objects, destination, time)
+    if not settings.columnar and find_spec("pyarrow") is None:
+        return PendingOutput.of_none(group, "Parquet is merged only with the extra rows (pyarrow)")
     from compactor.rows.groups import store_rows  # noqa: PLC0415 - only runs with rows import Arrow
 
     return store_rows(group, settings, objects, destination, time)

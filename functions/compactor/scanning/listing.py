@@ -102,7 +102,7 @@ class Listed:
         self._closed_before = now - settings.open_partition_seconds
         self._of_shape = defaultdict[tuple[str, str], int](int)
         # The same sample for the same listing.
-        self._random = random.Random(17)  # noqa: S311
+        self._random = random.Random(17)  # noqa: S311 - a sample, the same each time
 
     def add(self, source: SourceObject) -> None:
         """Count the next object."""

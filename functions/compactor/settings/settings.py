@@ -98,18 +98,33 @@ class Settings(RunFields):
         return _source(self.s3_source_uri)
 
     def declared(self, key: str) -> Declaration | None:
-        """Return what is declared of a source; None for nothing.
-
-        Args:
-            key: of a source, or of an output, which has the path of its sources.
-        """
+        """Return what is declared of a source, by its key; None for nothing."""
         if not self.formats:
             return None
-        root, destination = self.source.root, self.destination
-        within_source = key.startswith(root.prefix or "/") or not root.prefix
-        is_output = key.startswith(destination.prefix) and not within_source
-        relative = key.removeprefix((destination if is_output else root).prefix)
+        relative = key.removeprefix(self.source.root.prefix)
         return next((one for one in self.formats if one.matches(relative)), None)
+
+    def declared_for_output(self, key: str) -> Declaration | None:
+        """Return what is declared of the sources of an output, by the output's key.
+
+        It has the directories and the format of its sources, not their names.
+
+        Raises:
+            InvalidInput: declarations that differ may apply.
+        """
+        relative = key.removeprefix(self.destination.prefix)
+        possible = []
+        for declaration in self.formats:
+            if f".{spec_of(declaration.format).extension}" not in relative.rpartition("/")[2]:
+                continue
+            if declaration.may_cover(relative.rpartition("/")[0]):
+                possible.append(declaration)
+                if declaration.covers_directories:
+                    break
+        if len({declaration.text for declaration in possible}) > 1:
+            accepted = "with a readers' table, declarations that differ by directory or format"
+            raise InvalidInput("formats", _plain(tuple(possible)), accepted)
+        return possible[0] if possible else None
 
     def merges(self, key: str) -> bool:
         """Return whether a source is Parquet, declared or by its name."""
@@ -121,10 +136,14 @@ class Settings(RunFields):
     @property
     def converts(self) -> bool:
         """Whether records of other formats become Parquet rows."""
-        all_merged = bool(self.formats) and all(
-            declaration.format is Format.PARQUET for declaration in self.formats
-        )
-        return self.output_format == "parquet" and not all_merged
+        if self.output_format != "parquet":
+            return False
+        for declaration in self.formats:
+            if declaration.format is not Format.PARQUET:
+                return True
+            if declaration.match == "*":
+                return False
+        return True
 
     @property
     def columnar(self) -> bool:
@@ -339,6 +358,9 @@ def _check_parquet(settings: Settings) -> None:
         if declaration.format not in _ROW_FORMATS:
             known = ", ".join(_ROW_FORMATS)
             accepted = f"one of {known} when output_format is parquet"
+            raise InvalidInput("formats", declaration.to_dict(), accepted)
+        if declaration.single_byte:
+            accepted = "utf-8 when output_format is parquet: its texts are UTF-8"
             raise InvalidInput("formats", declaration.to_dict(), accepted)
     if settings.parquet_schema is not None and not settings.converts:
         accepted = "no schema unless output_format is parquet and the sources are not"

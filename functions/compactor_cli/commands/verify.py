@@ -277,8 +277,8 @@ class _Check:
 
     def _compare_records(self, one: _One, findings: list[Finding]) -> None:
         """Compare records; one commit at a time, whose bytes are stored on this machine."""
-        from compactor_cli.plain_files import NotCompared  # noqa: PLC0415
-        from compactor_cli.record_comparison import compare  # noqa: PLC0415 - its packages are an extra's
+        from compactor_cli.plain_files import NotCompared  # noqa: PLC0415 - with an extra
+        from compactor_cli.record_comparison import compare  # noqa: PLC0415 - with an extra - its packages are an extra's
 
         name, commit, _ = one
         where = _where(commit)
