@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from compactor.errors import UnreadableSource
 from compactor.escaping import shown_bytes
 from compactor.limits import WorkerLimits
 from compactor.log.encoding import (
@@ -20,14 +22,16 @@ from compactor.log.encoding import (
 from compactor.log.left_alone import LeftAlone, added_up
 from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason, Skipped
+from compactor.outputs import plain_content
 from compactor.outputs.detection import decided_by
+from compactor.ports import SourceBody
 from compactor.report.reasons import left_for_content
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor_cli.commands.report import show_report
 from compactor_cli.deployed.reports import StoredReport
 from compactor_cli.summary import print_summary
 from tests.support.desk import Desk
-from tests.support.examples import PARTITION, settings
+from tests.support.examples import PARTITION, settings, source
 from tests.support.memory_store import MemoryStore
 from tests.support.world import World
 
@@ -187,6 +191,19 @@ def test_a_streamed_source_that_stays_what_it_began_as_is_joined(body: bytes) ->
     other = body.rstrip() + " é".encode() if body.startswith(LOG) else body.rstrip()
     world = in_chunks(a=body, b=other)
     assert world.run().counts.objects_in == 2
+
+
+def test_a_large_binary_object_is_refused_after_its_first_chunk() -> None:
+    taken: list[int] = []
+
+    def chunks() -> Iterator[bytes]:
+        for number in range(40):
+            taken.append(number)
+            yield b"\xff\xd8\xff\xe0\0\x10JFIF" + bytes(1 << 20)
+
+    with pytest.raises(UnreadableSource, match="binary: it has a NUL byte at 4"):
+        plain_content.read(SourceBody(source("a.jpg"), chunks=chunks), settings())
+    assert taken == [0]
 
 
 # What is said of it.

@@ -32,14 +32,19 @@ def require_text(head: bytes, *, complete: bool, single_byte: bool = False) -> N
     Raises:
         UnreadableSource: BINARY, ENCODING; OPEN_END if the whole source ends within a character.
     """
-    if b"\0" in head:
-        raise _binary(head)
+    refuse_nul(head)
     if single_byte or head.isascii() or _decodes(head, final=complete):
         return
     if complete and ends_within_character(head) and _decodes(head, final=False):
         end = head[-_SHOWN_END:]
         raise refused(QuarantineReason.OPEN_END, "it ends within a UTF-8 character", end)
     raise refused(QuarantineReason.ENCODING, "it is not UTF-8", head)
+
+
+def refuse_nul(head: bytes) -> None:
+    """Raise UnreadableSource (BINARY, or ENCODING for UTF-16) for a NUL byte, which no text has."""
+    if b"\0" in head:
+        raise _binary(head)
 
 
 def require_line_end(end: bytes) -> None:
@@ -113,8 +118,7 @@ class PassingText:
         Raises:
             UnreadableSource: BINARY, ENCODING.
         """
-        if b"\0" in chunk:
-            raise _binary(chunk)
+        refuse_nul(chunk)
         self._end = (self._end + chunk)[-_SHOWN_END:]
         if self._single_byte or (chunk.isascii() and not self._decoder.getstate()[0]):
             return

@@ -16,6 +16,7 @@ from isal import isal_zlib
 
 from compactor.encoding.codecs import decompress_stream, decompress_whole, detect_compression
 from compactor.errors import UnreadableSource
+from compactor.formats.characters import refuse_nul
 from compactor.log.manifest import ManifestRow
 from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, QuarantineReason, SourceObject
@@ -83,8 +84,8 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
     """Return the plain content of a source's body.
 
     Raises:
-        UnreadableSource: the content is corrupt, truncated or suspiciously compressible; for long
-            content raised only when the damage is reached.
+        UnreadableSource: the content is corrupt, truncated, suspiciously compressible or, if it is
+            long, binary; raised only when that is reached.
     """
     max_expansion, whole_bytes = settings.limits.max_expansion, settings.limits.whole_bytes
     if body.content is not None:
@@ -139,6 +140,9 @@ def _gather(pieces: Iterator[bytes], compression: Compression, whole_bytes: int)
     held: list[bytes] = []
     size = 0
     for piece in pieces:
+        if not held:
+            # Images and archives are refused before more of them is read.
+            refuse_nul(piece)
         held.append(piece)
         size += len(piece)
         if size > whole_bytes:
