@@ -7,7 +7,6 @@ import gzip
 import itertools
 import os
 import random
-import time
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
@@ -316,21 +315,15 @@ def test_a_zstd_window_that_would_take_a_gibibyte_is_refused() -> None:
     assert refused(in_whole, frame, Compression.ZSTD) == QuarantineReason.BOMB
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("compression", ENCODED)
-def test_the_time_grows_with_the_members_and_not_with_their_square(
+def test_the_work_grows_with_the_members_and_not_with_their_square(
     compression: Compression,
 ) -> None:
     content = random.Random(8).randbytes(200)
-    member = compressed(compression, content)
-
-    def seconds(members: int) -> float:
-        began = time.thread_time()
-        assert in_whole(member * members, compression) == content * members
-        return time.thread_time() - began
-
-    few = min(seconds(3_000) for _ in range(5))
-    # With the rest copied at every member it would be a hundred times as much.
-    assert min(seconds(30_000) for _ in range(3)) < 30 * few
+    # With the rest copied at every member it would be four terabytes.
+    members = 200_000
+    assert in_whole(compressed(compression, content) * members, compression) == content * members
 
 
 def test_uncompressed_chunks_pass_untouched_and_large_ones_in_pieces() -> None:
