@@ -106,7 +106,7 @@ def test_a_table_is_published_with_the_encryption(
     world.seed([(f"day={n}/a.json", b'{"id": "a%d"}\n' % n) for n in range(2)])
     place = f"s3://{world.lake}/compacted"
     table = f"delta:{place}/" if kind == "delta" else f"sql:sqlite:///{tmp_path}/c.db#lake.t"
-    fields: dict[str, Any] = {"table": table, "format": "json_lines", "output_format": "parquet"}
+    fields: dict[str, Any] = {"table": table, "formats": "json_lines", "output_format": "parquet"}
     if kind == "delta":
         fields["s3_destination_uri"] = f"{place}/_c/"
     with demanding(world, AES, "AES256") as engine:

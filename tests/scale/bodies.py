@@ -46,8 +46,6 @@ class SkippedBodies:
         store: ObjectStore,
         destination: Destination,
         limit: ReadingTime | None = None,
-        *,
-        decide: object,
     ) -> PendingOutput:
         """What the sources of a group would become."""
         began = time.thread_time()
