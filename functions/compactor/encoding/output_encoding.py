@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 import msgspec
 
 from compactor.formats import SPECS
+from compactor.formats.parquet import is_merged
 from compactor.model import Compression, Format, OutputForm, Signature
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
@@ -48,9 +49,9 @@ _PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
 
 def class_of(key: str, settings: Settings, signature: Signature | None = None) -> PackingClass:
     """Return the class of a source by what is declared, its key, and its signature if known."""
-    if settings.merges(key):
-        return _PARQUET
     declaration = settings.declared(key)
+    if is_merged(key, declaration):
+        return _PARQUET
     known = packing_class(key, signature)
     if declaration is None:
         return known
@@ -107,8 +108,8 @@ def output_form(settings: Settings, key: str) -> OutputForm:
 
     Parquet is not encoded as a whole, but the sizes of its content are those of encoded bytes.
     """
-    rows = settings.output_format == "parquet" or settings.merges(key)
     declaration = settings.declared(key)
+    rows = settings.output_format == "parquet" or is_merged(key, declaration)
     lines = declaration is not None and declaration.lines
     return _output_form("zstd" if rows else settings.compression, lines=lines, rows=rows)
 

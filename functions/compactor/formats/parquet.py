@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compactor.errors import InvalidInput
+from compactor.formats.declaration import Declaration
 from compactor.formats.framing import Framer
 from compactor.formats.spec import Detected, FormatSpec, Look
 from compactor.model import Format, Signature
@@ -18,6 +19,11 @@ def _no_framer(_: Signature, __: bool) -> Framer:
 def is_named(key: str) -> bool:
     """Return whether a key ends as Parquet objects do."""
     return key.endswith(".parquet")
+
+
+def is_merged(key: str, declaration: Declaration | None) -> bool:
+    """Return whether a source is Parquet, as declared or, if nothing is, by its name."""
+    return is_named(key) if declaration is None else declaration.format is Format.PARQUET
 
 
 def _recognise(look: Look) -> Detected | None:

@@ -54,7 +54,7 @@ def begins_dated(head: bytes) -> bool:
     """Return whether the first line is an entry of a log.
 
     It begins with a date and time or is a line of an access log, and so does another of the first
-    twenty, or it is the only entry. So a title with a date above a table is none.
+    twenty, or it is the only entry. So a dated title above a table does not count.
     """
     dated = _pattern().match
     lines = head.split(b"\n", _LOOKED_AT_LINES)[:_LOOKED_AT_LINES]

@@ -23,16 +23,15 @@ BYTES_VERSION = "1"
 
 def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
     """Return True if the source is large enough to copy and its bytes may stay as they are."""
-    output = output_form(settings, source.key).encoding_of(cls.compression)
-    if output is not cls.compression or not _passes_unchanged(source.key, settings):
-        return False
-    if settings.table:
-        # Readers of tables follow field ids, which a source may have from another table.
-        return False
     threshold = settings.limits.small_object_bytes
     if threshold is None:
-        threshold = target_bytes(settings, output) // 2
-    return source.size >= threshold
+        threshold = target_bytes(settings, cls.compression) // 2
+    # Most are too small. Readers of tables follow field ids, which a source may have from another
+    # table.
+    if source.size < threshold or settings.table:
+        return False
+    output = output_form(settings, source.key).encoding_of(cls.compression)
+    return output is cls.compression and _passes_unchanged(source.key, settings)
 
 
 def _passes_unchanged(key: str, settings: Settings) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from compactor.errors import InvalidInput
 from compactor.formats import Declaration, spec_of
-from compactor.formats.parquet import is_named
+from compactor.formats.parquet import is_merged
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
@@ -128,10 +128,7 @@ class Settings(RunFields):
 
     def merges(self, key: str) -> bool:
         """Return whether a source is Parquet, declared or by its name."""
-        declaration = self.declared(key)
-        if declaration is None:
-            return is_named(key)
-        return declaration.format is Format.PARQUET
+        return is_merged(key, self.declared(key))
 
     @property
     def converts(self) -> bool:
