@@ -21,7 +21,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel image demo bench spark-bundle spark-jars synth diff bootstrap deploy destroy smoke test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes links test-servers format lock clean
+.PHONY: help set-up wheel image demo bench spark-bundle spark-jars synth diff bootstrap deploy destroy smoke test test-fast proof soak scale events-bench fuzz zoo check lint types import-rules servers spark-classes links test-servers format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -47,27 +47,27 @@ spark-bundle: set-up ## Build what a cluster needs for the Spark job; ARGS="--ar
 spark-jars: set-up ## Fetch the archives with which a deployment merges into tables with a key; make deploy does it, too
 	@.venv/bin/python -m cdk.spark_jars
 
-synth: node_modules ## Write the CloudFormation template to cdk.out/, without AWS; ARGS="-c key=value"
+synth: node_modules ## Write the CloudFormation template to cdk.out/, without AWS; ARGS="-c config=FILE"
 	@$(CDK) synth --quiet $(ARGS)
 	@.venv/bin/python -m cdk.written $(ARGS)
 
-diff: node_modules ## Show what a deployment would change; ARGS="-c key=value"
+diff: node_modules ## Show what a deployment would change; ARGS="-c config=FILE"
 	@.venv/bin/python -m compactor_dev.credentials diff $(ARGS)
-	@$(CDK) diff $(ARGS)
+	@$(CDK) diff --all $(ARGS)
 
-bootstrap: node_modules ## Prepare an account and region for the CDK, once; ARGS="-c key=value"
+bootstrap: node_modules ## Prepare an account and region for the CDK, once; ARGS="-c config=FILE"
 	@.venv/bin/python -m compactor_dev.credentials bootstrap $(ARGS)
 	@$(CDK) bootstrap $(ARGS)
 
-deploy: node_modules ## Deploy to the account and region of your credentials; ARGS="-c key=value"
+deploy: node_modules ## Deploy to the account and region of your credentials; ARGS="-c config=FILE"
 	@.venv/bin/python -m compactor_dev.credentials deploy $(ARGS)
-	@.venv/bin/python -m cdk.emr_serverless deploy $(ARGS)
-	@$(CDK) deploy $(ARGS)
+	@.venv/bin/python -m cdk.applications deploy $(ARGS)
+	@$(CDK) deploy --all $(ARGS)
 
-destroy: node_modules ## Remove the deployment; buckets and what is in them stay; ARGS="-c key=value"
+destroy: node_modules ## Remove the deployment; buckets and what is in them stay; ARGS="-c config=FILE"
 	@.venv/bin/python -m compactor_dev.credentials destroy $(ARGS)
-	@.venv/bin/python -m cdk.emr_serverless destroy $(ARGS)
-	@$(CDK) destroy $(ARGS)
+	@.venv/bin/python -m cdk.applications destroy $(ARGS)
+	@$(CDK) destroy --all $(ARGS)
 
 smoke: node_modules ## Deploy, check and remove stacks of its own; CLEAN=1 removes what killed ones left; ARGS=--yes
 	@.venv/bin/python -m compactor_dev.credentials smoke
@@ -98,9 +98,6 @@ scale: set-up ## Simulate runs over 100 million objects: requests, seconds, memo
 
 events-bench: set-up ## How many objects a process registers, lists and marks a second, on DynamoDB Local; ARGS="--objects 6000"
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.scale.events $(ARGS)
-
-damage: set-up ## Damage each object of the state after each request; the last line has the figures
-	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.simulation.damage $(ARGS)
 
 fuzz: set-up ## Feed every parser hostile bytes for SECONDS=60; the last line has the figures
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.hostile.fuzz $(or $(SECONDS),60) $(ARGS)

@@ -36,7 +36,6 @@ LAMBDA_PYTHON = "3.14"
 # another version than the locks have, so ours is bundled.
 LAMBDA_REQUIREMENTS = (
     "aws-lambda-powertools",
-    "aws-xray-sdk",
     "botocore",
     "isal",
     "jinja2",
@@ -75,7 +74,6 @@ ONLY_COMPACTION = tuple(
         "runs",
         "scanning",
         "sinks",
-        "verification",
         "orchestration",
     )
 )

@@ -1,141 +1,161 @@
-"""What every state machine has: its log, its Map Runs, and the rights that its tasks need."""
+"""A state machine from its file: its log, its Map Runs, its schedule, and the rights they need."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aws_cdk import ArnFormat, RemovalPolicy, Stack
+from aws_cdk import Arn, ArnComponents, ArnFormat, Duration, Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_logs as logs
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from cdk.checks import acknowledge_wildcard
-from cdk.function_set import log_days
-from cdk.grants import allow, conditions_at
-from cdk.managed_rules import ACTIONS, managed_rules
+from cdk.functions import own_log
+from cdk.grants import acknowledge, acknowledge_wildcard, allow, may_read_objects, may_use_results
 from cdk.storage import Place
 
-_RUN_IDS = "A run's records lie below its id, which is new each time."
+# What Step Functions creates to learn of the ends of `.sync` tasks ("IAM policies for integrated
+# services", a page for each service). It requires the rights to the rules of *all* tasks in the
+# definition, even those that no run enters. Athena it polls.
+_RULES: Mapping[str, str] = {
+    "elasticmapreduce:addStep.sync": "StepFunctionsGetEventForEMRAddJobFlowStepsRule",
+    "emr-serverless:startJobRun.sync": "StepFunctionsGetEventsForEMRServerlessJobRule",
+}
+_RETRIES, _RETRY_HOURS, _KEPT_DAYS = 3, 2, 14
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """A state machine to create.
-
-    Attributes:
-        name: its name, fixed so that its policy can refer to its executions.
-        comment: what it does.
-        definition: the file of its definition, in Amazon States Language.
-    """
-
-    name: str
-    comment: str
-    definition: Path
-
-    @property
-    def log_group_name(self) -> str:
-        """The log group of its events."""
-        # Groups with this prefix do not count towards the size of CloudWatch Logs' resource policy.
-        return f"/aws/vendedlogs/states/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class MapRuns:
-    """The objects that the Distributed Maps of a machine read and write, below the state.
-
-    Attributes:
-        labels: labels of the Maps, which are part of the names of their executions.
-        lists: patterns of the work lists.
-        results: pattern of the results.
-    """
-
-    labels: Sequence[str]
-    lists: Sequence[str]
-    results: str
+def arn_of(scope: Construct, service: str, resource: str, name: str, between: str = ":") -> str:
+    """Return an ARN in the account and region of the stack."""
+    shape = ArnFormat.COLON_RESOURCE_NAME if between == ":" else ArnFormat.SLASH_RESOURCE_NAME
+    parts = ArnComponents(service=service, resource=resource, resource_name=name, arn_format=shape)
+    return Arn.format(parts, Stack.of(scope))
 
 
 def make_machine(
     scope: Construct,
-    machine: Machine,
+    name: str,
+    definition: Path,
     role: iam.Role,
-    substitutions: Mapping[str, Any],
-    *,
-    log_retention_days: int,
+    substitutions: Mapping[str, str],
 ) -> sfn.StateMachine:
-    """Create a state machine and its log.
+    """Create a state machine and its log, and allow what its own execution needs.
 
     Args:
         scope: the construct that they belong to.
-        machine: what to create.
-        role: the role that it runs with.
+        name: its name, fixed so that its policy can refer to its executions.
+        definition: the file of its definition, in Amazon States Language.
+        role: the role that it runs with; the other rights must be given to it before.
         substitutions: name in the definition -> value.
-        log_retention_days: retention of the log.
     """
-    log = logs.LogGroup(
-        scope,
-        "Log",
-        log_group_name=machine.log_group_name,
-        retention=log_days(log_retention_days),
-        removal_policy=RemovalPolicy.DESTROY,
-    )
+    # Groups with this prefix do not count towards the size of CloudWatch Logs' resource policy.
+    log = own_log(scope, "Log", f"/aws/vendedlogs/states/{name}", None)
     acknowledge_wildcard(role, "*", "Log deliveries and X-Ray know no resources.")
+    text = definition.read_text(encoding="utf-8")
+    rules = [
+        arn_of(scope, "events", "rule", one, "/") for task, one in _RULES.items() if task in text
+    ]
+    allow(role, ["events:PutTargets", "events:PutRule", "events:DescribeRule"], rules)
     return sfn.StateMachine(
         scope,
         "StateMachine",
-        state_machine_name=machine.name,
-        comment=machine.comment,
-        definition_body=sfn.DefinitionBody.from_file(str(machine.definition)),
-        definition_substitutions=substitutions,
+        state_machine_name=name,
+        comment=json.loads(text)["Comment"],
+        definition_body=sfn.DefinitionBody.from_file(str(definition)),
+        definition_substitutions=dict(substitutions),
         role=role,
         logs=sfn.LogOptions(destination=log, level=sfn.LogLevel.ALL, include_execution_data=False),
         tracing_enabled=True,
     )
 
 
-def allow_managed_rules(policy: iam.Policy, machine: Machine) -> None:
-    """Allow Step Functions to create the rules that notify it when a task ends."""
-    rules = managed_rules(json.loads(machine.definition.read_text(encoding="utf-8")))
-    format_arn = Stack.of(policy).format_arn
-    arns = [format_arn(service="events", resource="rule", resource_name=one) for one in rules]
-    allow(policy, ACTIONS, arns)
+def allow_map_runs(
+    role: iam.Role, name: str, labels: Mapping[str, str], results: str, state: Place
+) -> None:
+    """Allow a machine to start, stop and redrive its Map Runs, and these to use their objects.
 
-
-def allow_map_runs(policy: iam.Policy, machine: Machine, runs: MapRuns, state: Place) -> None:
-    """Allow the machine to start, stop and redrive its Map Runs, and these to use their objects."""
-    name = machine.name
-    allow(policy, ["states:StartExecution"], [_states(policy, "stateMachine", name)])
+    Args:
+        role: of the machine.
+        name: of the machine.
+        labels: label of a Map, which is part of the names of its executions -> its work list.
+        results: pattern of the results.
+        state: where both lie.
+    """
+    allow(role, ["states:StartExecution"], [arn_of(role, "states", "stateMachine", name)])
     allow(
-        policy,
+        role,
         ["states:DescribeExecution", "states:StopExecution"],
-        [_states(policy, "execution", f"{name}:*")],
+        [arn_of(role, "states", "execution", f"{name}:*")],
         wildcard="Executions of this machine alone; Step Functions names them.",
     )
     allow(
-        policy,
+        role,
         ["states:RedriveExecution"],
-        [_states(policy, "execution", f"{name}/{label}:*") for label in runs.labels],
+        [arn_of(role, "states", "execution", f"{name}/{label}:*") for label in labels],
         wildcard="Children of its own Map Runs; Step Functions names them.",
     )
-    lists = [state.objects(one) for one in runs.lists]
-    ours = conditions_at(state)
-    allow(policy, ["s3:GetObject"], lists, conditions=ours, wildcard=_RUN_IDS)
-    actions = ["PutObject", "GetObject", "ListMultipartUploadParts", "AbortMultipartUpload"]
-    results = [state.objects(runs.results)]
-    names = [f"s3:{one}" for one in actions]
-    allow(policy, names, results, conditions=ours, wildcard=_RUN_IDS)
-    if state.key is not None:
-        allow(policy, ["kms:GenerateDataKey", "kms:Decrypt"], [state.key.key_arn])
+    may_read_objects(role, state, *labels.values())
+    may_use_results(role, state, results)
 
 
-def _states(policy: iam.Policy, resource: str, name: str) -> str:
-    return Stack.of(policy).format_arn(
-        service="states",
-        resource=resource,
-        resource_name=name,
-        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+def dead_letters(scope: Construct, name: str) -> sqs.Queue:
+    """Return a queue of what could not be delivered, which is kept for two weeks."""
+    queue = sqs.Queue(
+        scope,
+        name,
+        encryption=sqs.QueueEncryption.SQS_MANAGED,
+        enforce_ssl=True,
+        retention_period=Duration.days(_KEPT_DAYS),
     )
+    acknowledge(queue, "AwsSolutions-SQS3", "It is a dead-letter queue itself.")
+    return queue
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """What a schedule starts, and when.
+
+    Attributes:
+        name: of the schedule.
+        schedule: ``cron(…)`` or ``rate(…)``, in UTC.
+        run_input: JSON, in which CloudFormation fills in tokens.
+        role: by which the scheduler starts it.
+    """
+
+    name: str
+    schedule: str
+    run_input: str
+    role: iam.Role
+
+
+def start_on_schedule(scope: Construct, starts: Starts, target: Any, what: object) -> sqs.Queue:
+    """Start a state machine or a function on a schedule; return the queue of failed starts.
+
+    Args:
+        scope: the construct that both belong to.
+        starts: the schedule.
+        target: the class of the target, such as ``StepFunctionsStartExecution``.
+        what: the machine or the function.
+    """
+    failed = dead_letters(scope, "FailedStarts")
+    scheduler.Schedule(
+        scope,
+        "Schedule",
+        schedule_name=starts.name,
+        description=f"s3-compactor: starts {starts.name}",
+        schedule=scheduler.ScheduleExpression.expression(starts.schedule),
+        target=target(
+            what,
+            input=scheduler.ScheduleTargetInput.from_text(starts.run_input),
+            dead_letter_queue=failed,
+            retry_attempts=_RETRIES,
+            # Afterwards the next run is due soon, and does what the failed one would have done.
+            max_event_age=Duration.hours(_RETRY_HOURS),
+            role=starts.role,
+        ),
+    )
+    return failed

@@ -1,292 +1,194 @@
-"""What runs oversized partitions: EMR on EC2, a running cluster, EMR Serverless, or nothing.
+"""Spark: an application on EMR Serverless, steps on a running cluster, or nothing.
 
-In every case all substitutions of the workflow's definition get a value.
+In every case all substitutions of a workflow's definition get a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
-from aws_cdk import Aws, Stack
+from aws_cdk import Annotations, Aws, Stack
+from aws_cdk import aws_emrserverless as emrserverless
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from cdk import REPOSITORY
 from cdk.assets import asset, spark_application, spark_jar, spark_libraries
-from cdk.bundles import SCRIPT, Machine
-from cdk.config import Config
-from cdk.config_checks import SERVERLESS
-from cdk.emr import (
-    MAINTAINS,
-    MERGES,
-    RUNS,
-    AnyCluster,
-    Engine,
-    MadeClusters,
-    MayRun,
-    NoEngine,
-    Serverless,
-)
-from cdk.encryption import encryption_of, encryption_of_runs
-from cdk.functions import may_compact
-from cdk.grants import (
-    IN_THIS_ACCOUNT,
-    Role,
-    allow,
-    may_list_uploads,
-    may_mark,
-    may_read,
-    may_write,
-)
-from cdk.maintained_tables import MaintainedTables
-from cdk.maintenance_fields import tables_spark
-from cdk.reader_table import may_switch, reader_table_of
-from cdk.readers import EmrCluster
+from cdk.bundles import Machine
+from cdk.config import Deployment
+from cdk.grants import IN_THIS_ACCOUNT, Role, allow, may_pass, own_role
+from cdk.machines import arn_of
 from cdk.spark_jars import PINNED, PINNED_DELTA
-from cdk.storage import SPARK_LOGS, Place, Storage
-from cdk.tables import Table, may_merge, table_of
-from compactor_tables.measures import DELTA, ICEBERG
+from cdk.storage import SPARK_LOGS, Place
+from compactor_tables.measures import ICEBERG
 
-# Substitutions that both definitions have, with the same values.
-_SHARED_SUBSTITUTIONS = (
-    "AwsPartition",
-    "AwsRegion",
-    "SparkAppZipUri",
-    "SparkDepsZipUri",
-    "SparkEncryption",
-    "SparkLogUri",
-    "SparkTimeoutSeconds",
-    "EmrServerlessApplicationId",
-    "EmrServerlessJobRoleArn",
-)
-# EMR bills idle clusters; one is only idle if its run was stopped halfway.
-_IDLE_SECONDS = 900
-_CREATE_SECONDS = 1_800
-_TERMINATE_SECONDS = 1_800
-# EMR Serverless itself ends a job after twelve hours.
-_JOB_SECONDS = 43_200
 _NOT_DEPLOYED = "not-deployed"
-# Receipts, and the logs of Spark itself.
-_WRITTEN_BY_MAINTENANCE = ("runs/*/tables/*.json", f"{SPARK_LOGS}*")
-# Placeholder for a Spark setting if the job writes no table: one that Spark ignores.
-_NO_TABLE = "spark.compactor.table=none"
+_GB_PER_VCPU, _IDLE_MINUTES = 4, 5
+# "Endpoints and quotas for EMR Serverless" in its user guide.
+_VCPUS_BY_DEFAULT = 16
+_OUR_JOBS = "EMR Serverless names job runs when they start; the application bounds them."
+_ASSETS_KEY = "Which key the bucket of the CDK's assets has is not known; its objects bound it."
+
+#: What a job may do, added to a role or a policy.
+MayRun = Callable[[Role], None]
 
 
-class SparkStep(Construct):
-    """The Spark resources for oversized partitions and the maintenance of tables.
+class Spark(Construct):
+    """The Spark resources of one stack.
 
     Args:
         scope: the stack.
-        config: what is deployed.
-        state: where runs write.
-        storage: the storage of compaction; None in a deployment without it.
-        tables: the maintained tables; None in a deployment without maintenance.
+        deployment: says which service runs jobs.
+        script: the job's own program.
+        state: where jobs log.
+        encryption: what they name in each write.
+        formats: formats of the tables that they change.
+        rights: by a word for it, what jobs may do. A running cluster gets a managed policy for
+            each, because one is limited to 6,144 characters; its owner attaches them to the nodes.
 
     Attributes:
-        substitutions: name in the definition -> value, always text.
-        engine: the service that runs the job.
+        jars: of the tables, as spark-submit takes them; empty without a table.
+        substitutions: name in a definition -> value, always text.
     """
 
     def __init__(
         self,
         scope: Construct,
-        config: Config,
-        state: Place,
+        deployment: Deployment,
         *,
-        storage: Storage | None,
-        tables: MaintainedTables | None,
+        script: Path,
+        state: Place,
+        encryption: str,
+        formats: tuple[str, ...],
+        rights: Mapping[str, MayRun],
     ) -> None:
         super().__init__(scope, "Spark")
-        self._config, self._state = config, state
-        there = config.run.spark_engine != "none"
-        self._storage = storage if there else None
-        # Clusters are never created for maintenance.
-        self._tables = tables if tables_spark(config.run) != "none" else None
-        self._assets = self._bundle()
-        self._jars = self._bundle_jars()
-        self._table_jars = self._bundle_table_jars()
-        self.engine = self._engine()
-        uris = {
-            name: self._assets[name].s3_object_url if name in self._assets else _NOT_DEPLOYED
-            for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri")
+        self._deployment, self._spark = deployment, deployment.spark
+        source = REPOSITORY / "spark"
+        machine = Machine(self._spark.architecture, self._spark.python)
+        code = {
+            "Script": s3_assets.Asset(self, "Script", path=str(script)),
+            "AppZip": asset(self, "Packages", source, spark_application()),
+            "DepsZip": asset(self, "Libraries", source, spark_libraries(machine)),
         }
-        cluster = config.emr_cluster or EmrCluster(_NOT_DEPLOYED)
+        there = self._spark.jars_for(formats)
+        uploaded = self._uploaded_jars(formats) if there is None else []
+        self.jars = ",".join(there or [one.s3_object_url for one in uploaded])
         self.substitutions = {
             "AwsPartition": Aws.PARTITION,
             "AwsRegion": Aws.REGION,
-            "SparkTableConf": self._table_conf(),
-            "SparkEncryption": self._encryption(),
+            "SparkEncryption": encryption,
             "SparkLogUri": f"{state.uri}{SPARK_LOGS}",
-            "SparkTimeoutSeconds": str(_JOB_SECONDS),
-            "EmrReleaseLabel": config.emr_release_label,
-            "EmrPrimaryInstanceType": config.emr_instance_type,
-            "EmrCoreInstanceType": config.emr_instance_type,
-            "EmrCoreInstanceCount": str(cluster.core_instances),
-            "EmrSubnetId": cluster.subnet_id,
-            "EmrIdleTimeoutSeconds": str(_IDLE_SECONDS),
-            "EmrCreateTimeoutSeconds": str(_CREATE_SECONDS),
-            "EmrTerminateTimeoutSeconds": str(_TERMINATE_SECONDS),
-            "EmrServiceRole": _NOT_DEPLOYED,
-            "EmrInstanceProfile": _NOT_DEPLOYED,
-            "EmrSecurityConfiguration": _NOT_DEPLOYED,
+            **{f"Spark{name}Uri": one.s3_object_url for name, one in code.items()},
             "EmrServerlessApplicationId": _NOT_DEPLOYED,
             "EmrServerlessJobRoleArn": _NOT_DEPLOYED,
-            **uris,
-            **self.engine.substitutions,
+        }
+        assets = [*code.values(), *uploaded]
+        if self._spark.kind == "serverless":
+            self._role = own_role(self, "JobRole", "emr-serverless.amazonaws.com")
+            for give in rights.values():
+                give(self._role)
+            self._may_read_assets(self._role, assets, there or ())
+            self._make_application()
+        else:
+            for what, give in rights.items():
+                about = f"{deployment.name}: what nodes of the EMR cluster need for {what}"
+                policy = iam.ManagedPolicy(self, f"Nodes{what.title()}Policy", description=about)
+                give(policy)
+                if what == next(iter(rights)):
+                    self._may_read_assets(policy, assets, there or ())
+
+    def allow_workflow(self, role: iam.Role) -> None:
+        """Allow the state machine to start, watch and stop jobs (Step Functions' manual)."""
+        if self._spark.kind == "serverless":
+            arn = self._application.attr_arn
+            service = "emr-serverless"
+            allow(role, [f"{service}:StartJobRun", f"{service}:TagResource"], [arn])
+            of_a_run = [f"{service}:{one}" for one in ("GetJobRun", "CancelJobRun", "TagResource")]
+            allow(role, of_a_run, [f"{arn}/jobruns/*"], wildcard=_OUR_JOBS)
+            may_pass(role, self._role, "emr-serverless.amazonaws.com")
+            return
+        steps = ("AddJobFlowSteps", "DescribeStep", "CancelSteps")
+        cluster = arn_of(role, "elasticmapreduce", "cluster", self._spark.cluster_id or "", "/")
+        allow(role, [f"elasticmapreduce:{one}" for one in steps], [cluster])
+
+    def _make_application(self) -> None:
+        vcpus, vpc = self._spark.max_vcpus, self._deployment.vpc
+        if vcpus > _VCPUS_BY_DEFAULT:
+            Annotations.of(self).add_info(
+                f"EMR Serverless lets an account use {_VCPUS_BY_DEFAULT} vCPUs unless you"
+                f" ask for more, and spark.max_vcpus is {vcpus}: ask for a higher quota"
+                ' "Max concurrent vCPUs per account" in Service Quotas. Until then oversized'
+                " partitions take longer."
+            )
+        kind = emrserverless.CfnApplication
+        self._application = kind(
+            self,
+            "Application",
+            name=Stack.of(self).stack_name,
+            type="Spark",
+            release_label=self._spark.release,
+            architecture=self._spark.architecture.upper(),
+            auto_start_configuration=kind.AutoStartConfigurationProperty(enabled=True),
+            auto_stop_configuration=kind.AutoStopConfigurationProperty(
+                enabled=True, idle_timeout_minutes=_IDLE_MINUTES
+            ),
+            maximum_capacity=kind.MaximumAllowedResourcesProperty(
+                cpu=f"{vcpus} vCPU", memory=f"{vcpus * _GB_PER_VCPU} GB"
+            ),
+            network_configuration=None
+            if vpc is None
+            else kind.NetworkConfigurationProperty(
+                subnet_ids=list(vpc.subnet_ids), security_group_ids=list(vpc.security_group_ids)
+            ),
+        )
+        self.substitutions |= {
+            "EmrServerlessApplicationId": self._application.attr_application_id,
+            "EmrServerlessJobRoleArn": self._role.role_arn,
         }
 
-    @property
-    def tables_substitutions(self) -> dict[str, str]:
-        """The substitutions of the definition of maintenance."""
-        script = self._assets.get("MaintainScriptUri")
-        shared = {name: self.substitutions[name] for name in _SHARED_SUBSTITUTIONS}
-        return {
-            **shared,
-            "SparkEncryption": self._encryption_of_tables(),
-            "MaintainScriptUri": script.s3_object_url if script is not None else _NOT_DEPLOYED,
-            "TableJars": self._jars_of_tables(),
-            "SparkEngine": tables_spark(self._config.run),
-            "EmrClusterId": self._config.emr_cluster_id or _NOT_DEPLOYED,
-        }
-
-    def allow_workflow(self, policy: iam.Policy) -> None:
-        """Allow the state machine to start, watch and stop the Spark job."""
-        self.engine.allow_workflow(policy)
-
-    def _bundle(self) -> dict[str, s3_assets.Asset]:
-        machine = Machine(self._config.architecture, self._config.spark_python)
-        source = REPOSITORY / "spark"
-        scripts: dict[str, s3_assets.Asset] = {}
-        if self._storage is not None:
-            scripts["SparkScriptUri"] = s3_assets.Asset(self, "Script", path=str(SCRIPT))
-        if self._tables is not None:
-            script = SCRIPT.with_name("maintain_tables.py")
-            scripts["MaintainScriptUri"] = s3_assets.Asset(self, "TablesScript", path=str(script))
-        if not scripts:
-            return {}
-        return {
-            **scripts,
-            "SparkAppZipUri": asset(self, "Packages", source, spark_application()),
-            "SparkDepsZipUri": asset(self, "Libraries", source, spark_libraries(machine)),
-        }
-
-    def _bundle_jars(self) -> list[s3_assets.Asset]:
-        """Return Iceberg's jars if the job merges into a table and no existing jars are used."""
-        if not self._config.run.upsert_key or self._config.jars is not None:
-            return []
-        return self._jar_assets("Jar", PINNED)
-
-    def _bundle_table_jars(self) -> list[s3_assets.Asset]:
-        """Return jars for the maintained formats unless existing jars are used."""
-        if self._config.table_jars is not None:
-            return []
-        formats = self._config.table_formats
-        iceberg = (self._jars or self._jar_assets("Jar", PINNED)) if ICEBERG in formats else []
-        delta = self._jar_assets("DeltaJar", PINNED_DELTA) if DELTA in formats else []
-        return [*iceberg, *delta]
-
-    def _jar_assets(self, name: str, coordinates: Iterable[str]) -> list[s3_assets.Asset]:
-        source = REPOSITORY / "spark"
+    def _uploaded_jars(self, formats: Iterable[str]) -> list[s3_assets.Asset]:
         return [
-            asset(self, f"{name}{number}", source, spark_jar(coordinate))
-            for number, coordinate in enumerate(coordinates, 1)
+            asset(self, f"Jar{number}", REPOSITORY / "spark", spark_jar(coordinate))
+            for number, coordinate in enumerate(
+                (one for name in formats for one in (PINNED if name == ICEBERG else PINNED_DELTA)),
+                1,
+            )
         ]
 
-    def _jars_of_tables(self) -> str:
-        found = self._config.table_jars or [one.s3_object_url for one in self._table_jars]
-        return ",".join(found) or _NOT_DEPLOYED
-
-    def _encryption(self) -> str:
-        if self._storage is None:
-            return encryption_of(self._config, [self._state])
-        return encryption_of_runs(self._config, self._storage)
-
-    def _encryption_of_tables(self) -> str:
-        places = self._tables.places if self._tables is not None else ()
-        others = places[0].key if places else None
-        return encryption_of(self._config, (*places, self._state), others)
-
-    def _table_conf(self) -> str:
-        if not self._config.run.upsert_key:
-            return _NO_TABLE
-        found = self._config.jars or [one.s3_object_url for one in self._jars]
-        return f"spark.jars={','.join(found)}"
-
-    def _engine(self) -> Engine:
-        engine, config, storage = self._config.run.spark_engine, self._config, self._storage
-        if engine == "none":
-            return NoEngine()
-        rights: dict[str, MayRun] = {}
-        if storage is not None:
-            rights[RUNS] = partial(self._may_run, storage)
-            table = table_of(Stack.of(self), config, storage)
-            if table is not None and table.keyed:
-                rights[MERGES] = partial(self._may_merge, table)
-        else:
-            rights[RUNS] = self._may_run_alone
-        if self._tables is not None:
-            rights[MAINTAINS] = partial(self._may_maintain, self._tables)
-        if engine == SERVERLESS:
-            return Serverless(self, config, rights)
-        if config.emr_cluster_id is not None:
-            return AnyCluster(self, config, rights)
-        return MadeClusters(self, config, rights)
-
-    def _may_run(self, storage: Storage, role: Role) -> None:
-        may_compact(role, storage)
-        # The job looks for uploads that can no longer be completed.
-        may_list_uploads(role, storage.destination)
-        may_mark(role, storage.registry)
-        readers = reader_table_of(Stack.of(self), self._config, storage)
-        if readers is not None:
-            may_switch(role, readers)
-        self._may_read_assets(role, [*self._assets.values()])
-
-    def _may_run_alone(self, role: Role) -> None:
-        """Allow the job to use state and code in a deployment that only maintains tables."""
-        may_read(role, self._state)
-        for below in _WRITTEN_BY_MAINTENANCE:
-            may_write(role, self._state, below)
-        self._may_read_assets(role, [*self._assets.values()])
-
-    def _may_merge(self, table: Table, role: Role) -> None:
-        may_merge(role, table)
-        self._may_read_assets(role, self._jars)
-        self._may_read_given(role, self._config.jars or ())
-
-    def _may_maintain(self, tables: MaintainedTables, role: Role) -> None:
-        tables.may_rewrite(role)
-        self._may_read_assets(role, self._table_jars)
-        self._may_read_given(role, self._config.table_jars or ())
-
-    def _may_read_given(self, role: Role, jars: Iterable[str]) -> None:
-        """Allow reading the jars that the operator has put on S3."""
-        on_s3 = [one for one in jars if one.startswith("s3://")]
+    def _may_read_assets(
+        self, role: Role, assets: Iterable[s3_assets.Asset], jars: Iterable[str]
+    ) -> None:
+        """Allow reading the job's code, and jars that the operator has put on S3."""
+        on_s3 = [one.removeprefix("s3://") for one in jars if one.startswith("s3://")]
         if on_s3:
-            objects = [one.removeprefix("s3://") for one in on_s3]
-            allow(role, ["s3:GetObject"], [f"arn:{Aws.PARTITION}:s3:::{one}" for one in objects])
-
-    def _may_read_assets(self, role: Role, assets: Sequence[s3_assets.Asset]) -> None:
-        for one in assets:
-            objects = [one.bucket.arn_for_objects(one.s3_object_key)]
-            allow(role, ["s3:GetObject"], objects, conditions=IN_THIS_ACCOUNT)
-        if assets:
-            self._may_decrypt(role, assets)
-
-    def _may_decrypt(self, role: Role, assets: Sequence[s3_assets.Asset]) -> None:
+            allow(role, ["s3:GetObject"], [f"arn:{Aws.PARTITION}:s3:::{one}" for one in on_s3])
+        objects = [one.bucket.arn_for_objects(one.s3_object_key) for one in assets]
+        allow(role, ["s3:GetObject"], objects, conditions=IN_THIS_ACCOUNT)
         # `cdk bootstrap` may have been given a customer's key, which an app cannot see. The
         # encryption context of S3's requests to KMS has the ARN of the object, or of the bucket if
         # that uses a bucket key ("Using server-side encryption with AWS KMS keys").
-        arns = [one.bucket.arn_for_objects(one.s3_object_key) for one in assets]
-        arns += [one.bucket.bucket_arn for one in assets]
-        keys = Stack.of(self).format_arn(service="kms", resource="key", resource_name="*")
+        arns = [*objects, *(one.bucket.bucket_arn for one in assets)]
         conditions = {
             "StringEquals": {
                 "kms:ViaService": f"s3.{Aws.REGION}.{Aws.URL_SUFFIX}",
                 "kms:EncryptionContext:aws:s3:arn": list(dict.fromkeys(arns)),
             }
         }
-        why = "Which key the bucket of the CDK's assets has is not known; its objects bound it."
-        allow(role, ["kms:Decrypt"], [keys], conditions=conditions, wildcard=why)
+        keys = arn_of(role, "kms", "key", "*", "/")
+        allow(role, ["kms:Decrypt"], [keys], conditions=conditions, wildcard=_ASSETS_KEY)
+
+
+def without_spark(state: Place) -> dict[str, str]:
+    """Return the substitutions of a definition whose states of Spark no run enters."""
+    names = ("ScriptUri", "AppZipUri", "DepsZipUri", "Encryption")
+    return {
+        "AwsPartition": Aws.PARTITION,
+        "AwsRegion": Aws.REGION,
+        "SparkLogUri": f"{state.uri}{SPARK_LOGS}",
+        **{f"Spark{name}": _NOT_DEPLOYED for name in names},
+        "EmrServerlessApplicationId": _NOT_DEPLOYED,
+        "EmrServerlessJobRoleArn": _NOT_DEPLOYED,
+    }

@@ -1,4 +1,4 @@
-"""Summarizes the result of ``make synth`` in one line: the template, and its resources by type.
+"""Summarizes the result of ``make synth`` in a line for each template, with its resources by type.
 
 ``python -m cdk.written ...`` takes the arguments that ``cdk synth`` was given.
 """
@@ -9,14 +9,14 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _SHOWN_KINDS = 8
 
 
-def in_one_line(directory: Path) -> str:
-    """Return one line about the only template of an assembly.
+def lines(directory: Path) -> Iterator[str]:
+    """Yield one line about each template of an assembly.
 
     Args:
         directory: where the CDK wrote the assembly.
@@ -25,10 +25,12 @@ def in_one_line(directory: Path) -> str:
         FileNotFoundError: there is no assembly.
     """
     manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
-    (stack,) = (
-        one for one in manifest["artifacts"].values() if one["type"] == "aws:cloudformation:stack"
-    )
-    path = directory / stack["properties"]["templateFile"]
+    for artifact in manifest["artifacts"].values():
+        if artifact["type"] == "aws:cloudformation:stack":
+            yield _line(directory / artifact["properties"]["templateFile"])
+
+
+def _line(path: Path) -> str:
     resources = json.loads(path.read_text(encoding="utf-8"))["Resources"]
     kinds = Counter(one["Type"].removeprefix("AWS::") for one in resources.values())
     shown = kinds.most_common(_SHOWN_KINDS)
@@ -48,4 +50,5 @@ def directory_of(words: Sequence[str]) -> Path:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{in_one_line(directory_of(sys.argv[1:]))}\n")
+    for line in lines(directory_of(sys.argv[1:])):
+        sys.stdout.write(f"{line}\n")

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from compactor_cli.markers import replace_between
+from compactor_dev.markers import replace_between
 from tests.faults.figures import summed
 from tests.simulation.event_mutations import EVENT_MUTATIONS
 from tests.simulation.keyed import KEYED_MUTATIONS
@@ -161,9 +161,7 @@ def _mutations(directory: Path) -> list[tuple[str, str]]:
 
 
 def _damage(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    what = (
-        "objects of the state deleted, swapped or put back, each after each request of a scenario"
-    )
+    what = "objects of the state deleted, swapped or replaced, each after each step of a scenario"
     figure = f"{found.get('damages', 0):,}, promises broken: {found.get('violations', 'unknown')}"
     return [(what, figure)]
 

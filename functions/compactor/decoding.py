@@ -7,14 +7,28 @@ known version are ignored. ``docs/format.md`` lists all documents.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 
-from compactor.errors import IntegrityError
+from compactor.errors import EARLIER_VERSION, IntegrityError, damaged
 
 _T = TypeVar("_T")
+# What decoding raises for bytes that differ from what was written.
+_DAMAGE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    OSError,
+    EOFError,
+    RecursionError,
+    zlib.error,
+    msgspec.MsgspecError,
+)
 
 
 def decoder(kind: type[_T]) -> Callable[[bytes], _T]:
@@ -68,23 +82,29 @@ def require_version(where: str, body: bytes, newest: int) -> None:
 
 
 def decoded(
-    decode: Callable[[bytes], _T], where: str, body: bytes, newest: int, *, way_out: str = ""
+    decode: Callable[[bytes], _T],
+    where: str,
+    body: bytes,
+    newest: int = 0,
+    *,
+    way_out: str = EARLIER_VERSION,
 ) -> _T:
     """Return a stored document, decoded.
 
     Args:
-        decode: made by :func:`decoder`.
+        decode: returns the document; made by :func:`decoder`, if it is JSON.
         where: its URI.
         body: the document.
-        newest: the newest version that this program can read.
-        way_out: what to do about a damaged document; added to the message.
+        newest: the newest version that this program can read; 0 for documents without a version,
+            and where ``decode`` looks at it.
+        way_out: what to do about a damaged document.
 
     Raises:
         IntegrityError: it is damaged, or a later version of this program wrote it.
     """
-    require_version(where, body, newest)
+    if newest:
+        require_version(where, body, newest)
     try:
         return decode(body)
-    except (msgspec.MsgspecError, ValueError) as error:
-        remedy = f"; {way_out}" if way_out else ""
-        raise IntegrityError(f"{where} is damaged: {error}{remedy}") from error
+    except _DAMAGE as error:
+        raise damaged(where, error, way_out) from error

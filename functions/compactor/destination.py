@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from compactor.model import ObjectGroup
 
 # The hex id of a group, and an extension.
 _NAME_REST = re.compile(r"[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
-_LIKE_OUTPUT = re.compile(r"(?:.*/)?([^/]*)-([0-9a-f]{32})(?:\.[^/]*)?", re.DOTALL)
-_STEM = "compacted"
+_STEM = "compacted-"
+_OUTPUT = re.compile(rf"(?:.*/)?{_STEM}{_NAME_REST.pattern}", re.DOTALL)
 #: Names of the user metadata of outputs.
 LOG_METADATA, GROUP_METADATA = "compactor-log", "compactor-group"
 
@@ -24,13 +23,11 @@ class Destination:
     Attributes:
         log_id: identity of the log that names the outputs, or a function that waits for it; empty
             if no metadata is needed.
-        stem: the start of the outputs' names; not the default one if they were renamed.
     """
 
     bucket: str
     prefix: str
     log_id: str | Callable[[], str] = ""
-    stem: str = _STEM
 
     def key(self, group: ObjectGroup, extension: str) -> str:
         """Return the key of a group's output. The same sources always have the same key."""
@@ -39,7 +36,7 @@ class Destination:
     @property
     def stem_prefix(self) -> str:
         """The common start of all outputs' keys. Other objects' keys may start with it, too."""
-        return f"{self.prefix}{self.stem}-"
+        return self.prefix + _STEM
 
     def is_output(self, key: str) -> bool:
         """Return whether :meth:`key` could return a key. Deeper keys are of other partitions."""
@@ -57,19 +54,6 @@ class Destination:
         return {LOG_METADATA: log_id, GROUP_METADATA: group.id} if log_id else {}
 
 
-class OutputName(NamedTuple):
-    """The stem and the group id in an output's name."""
-
-    stem: str
-    group_id: str
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether the stem is the default one."""
-        return self.stem == _STEM
-
-
-def output_name(key: str) -> OutputName | None:
-    """Return the parts of a key that is named like an output, with any stem; None for others."""
-    found = _LIKE_OUTPUT.fullmatch(key)
-    return None if found is None else OutputName(*found.groups())
+def is_output_name(key: str) -> bool:
+    """Return True if a key is named like an output, in whatever partition."""
+    return _OUTPUT.fullmatch(key) is not None

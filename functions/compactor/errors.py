@@ -39,6 +39,36 @@ class IntegrityError(CompactorError):
     """Stored data contradicts the commit log: stop, raise an alarm, change nothing."""
 
 
+#: What to do about a stored object that is not what this program wrote.
+EARLIER_VERSION = "bring an earlier version of it back, as docs/operations.md says"
+
+
+def damaged(where: str, why: object, remedy: str = EARLIER_VERSION) -> IntegrityError:
+    """Return the error for a stored object that is not what this program wrote.
+
+    Args:
+        where: its URI.
+        why: what is wrong with it.
+        remedy: what the operator does next.
+    """
+    return IntegrityError(f"{where} is damaged: {why}; {remedy}")
+
+
+def object_gone(where: str, remedy: str = "") -> IntegrityError:
+    """Return the error for an object that the log names and that the store does not have."""
+    return IntegrityError(f"{where} is gone: {remedy or EARLIER_VERSION}")
+
+
+def require_equal(what: str, found: object, expected: object) -> None:
+    """Check a count, size or checksum of stored data.
+
+    Raises:
+        IntegrityError: it differs; names what was compared, and both values.
+    """
+    if found != expected:
+        raise IntegrityError(f"{what}: {found}, expected {expected}")
+
+
 class InvalidInput(CompactorError):
     """The caller passed an invalid value; the message is one line.
 

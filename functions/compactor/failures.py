@@ -36,3 +36,10 @@ def _reasons(document: object) -> Iterator[str]:
         if name in _REASONS and isinstance(value, str):
             yield value
         yield from _reasons(value)
+
+
+def first_line(error: Exception) -> str:
+    """Return an error's message in one line; for a Java error, without the stack trace."""
+    java = getattr(error, "java_exception", None)
+    text = str(error if java is None else java.getMessage())
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

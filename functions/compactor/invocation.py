@@ -1,9 +1,9 @@
-"""What a Lambda invocation uses: logger, metrics, tracing, deadline and the process's store."""
+"""What a Lambda invocation uses: logger, metrics, deadline and the process's store."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import warnings
 from functools import cache
 from typing import Any, Protocol
 
@@ -14,11 +14,13 @@ from compactor.s3.store import S3Store, make_client
 
 SERVICE = "s3-compactor"
 NAMESPACE = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", SERVICE)
+_NO_METRICS = "No application metrics to publish"
 Event = dict[str, Any]
-Handler = Callable[[Event, Any], dict[str, Any]]
 
 logger = Logger(service=SERVICE)
 metrics = Metrics(namespace=NAMESPACE, service=SERVICE)
+# A call that found nothing to do has none.
+warnings.filterwarnings("ignore", _NO_METRICS)
 
 worker_process.tune()
 
@@ -40,16 +42,6 @@ class LambdaDeadline:
     def remaining_seconds(self) -> float:
         """Return the seconds until Lambda stops the function."""
         return self._context.get_remaining_time_in_millis() / 1000
-
-
-def traced(handler: Handler) -> Handler:
-    """Trace a handler with X-Ray in Lambda; elsewhere return it without importing the tracer."""
-    if "AWS_LAMBDA_FUNCTION_NAME" not in os.environ:
-        return handler
-    from aws_lambda_powertools import Tracer  # noqa: PLC0415 - takes 0.2 s to import
-
-    wrapped: Handler = Tracer(service=SERVICE).capture_lambda_handler(handler)
-    return wrapped
 
 
 @cache

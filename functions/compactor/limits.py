@@ -34,8 +34,8 @@ class WorkerLimits:
         max_document_bytes: the largest plain content in formats that must be held in memory. It
             does not depend on the machine: a group rebuilt elsewhere must leave out the same
             sources.
-        lambda_max_objects: partitions with more candidates are handled by Spark, because their
-            commit log would take too much of one worker's memory.
+        lambda_max_objects: with engine auto, a worker takes at most so many sources of one
+            partition in a run, and leaves the rest to Spark.
         reads: sources read concurrently; fewer when S3 asks to slow down. S3 serves 5,500 GETs a
             second below one prefix (docs/decisions/0040 has other numbers). Each read takes a
             connection and, above 256 KiB, a thread, of which a Lambda function has 1,024. They use
@@ -74,6 +74,9 @@ class WorkerLimits:
         """The most bytes that a worker can send in one upload."""
         return self.most_parts * self.part_bytes
 
+
+#: Default memory of the compaction function, in MB.
+WORKER_MB = 3_008
 
 #: The limits of every worker. Tests use smaller ones.
 USUAL = WorkerLimits()

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 import msgspec
 
+_Reason = TypeVar("_Reason", bound=str)
 #: The most example keys kept for one skip reason.
 SHOWN_EXAMPLES = 5
+#: Length of an identity's first part, which is that of the key alone. Two of a billion keys are
+#: mistaken for each other with a probability of 4e-7; the object is then left alone.
+KEY_DIGEST_BYTES = 10
+_ETAG_DIGEST_BYTES = 6
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
@@ -64,7 +70,7 @@ class SkipReason(StrEnum):
     QUARANTINED = "quarantined"
     UNPARTITIONED = "above_the_partitions"
     DEEPER_LEVEL = "in_a_named_level_below_its_partition"
-    AGAIN = "delivered_again"
+    OVERWRITTEN = "overwritten"
     GONE = "gone_since_its_event"
 
 
@@ -116,12 +122,13 @@ class SourceObject:
 
     @property
     def identity(self) -> bytes:
-        """16-byte digest of bucket, key and ETag, as stored in the commit log."""
+        """Digests of bucket and key (10 bytes) and of the ETag (6), as the commit log has them."""
         if not self._identity:
-            text = "\0".join((self.bucket, self.key, self.etag))
-            digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16)
+            name = f"{self.bucket}\0{self.key}".encode("utf-8", "surrogatepass")
+            key = hashlib.blake2b(name, digest_size=KEY_DIGEST_BYTES).digest()
+            etag = hashlib.blake2b(self.etag.encode(), digest_size=_ETAG_DIGEST_BYTES).digest()
             # Cached, because it is read several times per source.
-            object.__setattr__(self, "_identity", digest.digest())
+            object.__setattr__(self, "_identity", key + etag)
         return self._identity
 
 
@@ -164,7 +171,7 @@ class Listing:
         newest: the latest modification time of all objects, UNIX seconds, or 0.0.
         complete: False if listing stopped before the end of the partition.
         last_key: the last key listed, committed ones included; empty if there was none.
-        returned: objects that the commit log names and that were written again since.
+        overwritten: objects whose key a commit names with another ETag.
     """
 
     partition: Partition
@@ -174,18 +181,7 @@ class Listing:
     newest: float = 0.0
     complete: bool = True
     last_key: str = ""
-    returned: tuple[SourceObject, ...] = ()
-
-    def with_returned(self, identities: Container[bytes]) -> Listing:
-        """Return a copy with only these in ``returned``; the others count as committed."""
-        back = tuple(one for one in self.returned if one.identity in identities)
-        size = sum(one.size for one in self.returned) - sum(one.size for one in back)
-        return replace(
-            self,
-            returned=back,
-            committed_objects=self.committed_objects + len(self.returned) - len(back),
-            committed_bytes=self.committed_bytes + size,
-        )
+    overwritten: Skipped = field(default_factory=lambda: Skipped(0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,15 +244,12 @@ class ObjectGroup:
         copy: whether the group is one source that is large enough to be copied server-side, byte
             for byte.
         form: how the output is written if it is not such a copy.
-        held: by source identity, the marks of content that was compacted from the same key before
-            (:mod:`compactor.log.content_index`).
     """
 
     id: str
     sources: tuple[SourceObject, ...]
     copy: bool = False
     form: OutputForm = field(default_factory=OutputForm)
-    held: Mapping[bytes, frozenset[int]] = field(default_factory=dict, compare=False)
 
     @property
     def size(self) -> int:
@@ -293,6 +286,14 @@ class Skipped:
         return Skipped(self.objects + other.objects, self.bytes + other.bytes, examples, oldest)
 
 
+def add_skipped(
+    total: dict[_Reason, Skipped], more: Mapping[_Reason, Skipped], shown: int = 0
+) -> None:
+    """Add skipped objects by reason; ``shown`` as of :meth:`Skipped.plus`."""
+    for reason, skipped in more.items():
+        total[reason] = total.get(reason, Skipped(0, 0)).plus(skipped, shown)
+
+
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
     """What a run is going to do in a partition. A pure decision; other modules execute it."""
@@ -327,25 +328,6 @@ class Quarantined(msgspec.Struct, frozen=True):
     source: SourceObject
     reason: QuarantineReason
     detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """A source whose content a commit of the same key already holds.
-
-    Attributes:
-        source: the object that was delivered again.
-        of: sequence number of that commit; 0 until it is known.
-        plain_bytes, crc32: of the decompressed content, as in that commit's manifest.
-        stored_md5: hex MD5 of the stored object, set if S3 copied the earlier object and only
-            until the two are compared.
-    """
-
-    source: SourceObject
-    of: int
-    plain_bytes: int | None
-    crc32: int | None
-    stored_md5: str = ""
 
 
 def is_run_id(text: str) -> bool:

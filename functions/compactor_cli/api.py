@@ -15,7 +15,7 @@ from typing import Any
 
 from compactor.cleaning.clean_partition import Decision
 from compactor.clock import SystemClock, new_run_id
-from compactor.discovery.discover import Discovery
+from compactor.discovery.work_list import Discovery
 from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed, TimeRanOut
 from compactor.report.reasons import hint_of
 from compactor.report.rendering import Shown
@@ -23,14 +23,13 @@ from compactor.report.report import RunReport
 from compactor.settings.settings import Settings, default_state_uri
 from compactor.settings.uris import S3Uri
 from compactor.sizes import human_bytes, plural
-from compactor_cli.chosen import Wish, search
 from compactor_cli.cleaning import Cleaning, Done
 from compactor_cli.commands.plan import Forecast, find, forecast, skips
-from compactor_cli.commands.store import open_store
 from compactor_cli.commands.verify import Checked, check
 from compactor_cli.console import OnStep, Step, heard_by
-from compactor_cli.restored_objects import place_at
-from compactor_cli.restoring import Restored, restore_all
+from compactor_cli.restore_search import Wish, search
+from compactor_cli.restore_targets import Restored, restore_all, targets_at
+from compactor_cli.store import open_store
 from compactor_cli.whole import Machine, default_workers, require_time_limit, run_here
 
 __all__ = [
@@ -68,8 +67,8 @@ class Plan(_Result):
     """What a run would do now.
 
     Attributes:
-        found: the partitions, those for Spark, and the number at rest.
-        forecasts: the plan of each partition for a single worker.
+        found: the partitions.
+        forecasts: the plan of each partition for a single worker, and what is left to Spark.
     """
 
     found: Discovery
@@ -96,20 +95,19 @@ class Plan(_Result):
         return skips(self.found, self.forecasts)
 
     def _shown(self) -> Shown:
-        resting = self.found.resting
-        partitions = len(self.forecasts) + resting.partitions
         rows = (
-            ("Partitions", f"{partitions:,}"),
+            ("Partitions", f"{len(self.forecasts):,}"),
             ("Outputs", f"{self.outputs:,}"),
             ("Objects", f"{self.objects:,}"),
             ("Bytes", human_bytes(self.bytes)),
         )
-        lines = [resting.line] if resting.partitions else []
-        lines += [
+        lines = [
             f"skipped: {n:,}, {reason}{hint_of(reason)}"
             for reason, n in sorted(self.skipped.items())
         ]
-        lines += [f"for Spark: {item.path or '(root)'}" for item in self.found.oversized]
+        lines += [
+            f"for Spark: {one.path or '(root)'}" for one in self.forecasts if one.beyond.objects
+        ]
         return Shown("What a run would do now (nothing was written)", ("", "Planned"), rows, lines)
 
 
@@ -212,7 +210,7 @@ def plan(
     store = open_store(endpoint_url, settings.state.bucket)
     with heard_by(on_progress or _ignore):
         found = find(settings, store)
-        return Plan(found, forecast(found.items, settings, store))
+        return Plan(found, forecast(found.partitions, settings, store))
 
 
 def run(
@@ -308,7 +306,6 @@ def restore(
     to: str | os.PathLike[str],
     prefix: str | None = None,
     glob: str | None = None,
-    compress: bool = False,
     overwrite: bool = False,
     s3_state_uri: str | None = None,
     endpoint_url: str | None = None,
@@ -322,8 +319,6 @@ def restore(
         to: the directory or S3 URI to write below; sources keep their keys.
         prefix: instead of keys: the newest version of every source whose key begins with this.
         glob: instead of keys, also with a prefix: every source whose whole key matches.
-        compress: compress sources again whose names end in .gz or .zst; otherwise they are written
-            decompressed, with ``.content`` appended to their names.
         overwrite: replace existing files or objects.
         s3_state_uri: if the run had one.
         endpoint_url: as for :func:`plan`.
@@ -345,8 +340,8 @@ def restore(
         if found.rows_only:
             accepted = "sources whose outputs hold bytes; the output of this one holds rows"
             raise InvalidInput("prefix", found.rows_only[0], accepted)
-        places = place_at(to, (place, state), store, compress=compress, overwrite=overwrite)
-        return list(restore_all(found, places, store))
+        targets = targets_at(to, (place, state), store, overwrite=overwrite)
+        return list(restore_all(found, targets, store))
 
 
 def clean_up(

@@ -17,9 +17,9 @@ from compactor.cleaning.clean_up_receipts import (
     CleanUpSums,
     add_sums,
 )
+from compactor.cleaning.due import CleanUpFacts
 from compactor.clock import NoDeadline
 from compactor.errors import CompactorError
-from compactor.log.process_cache import SeenState
 from compactor.ports import Clock, ObjectStore
 from compactor.probe.probe import traits_for
 from compactor.settings.settings import Settings
@@ -79,7 +79,7 @@ class Cleaning:
         self._clock = clock
         self._run_id = run_id
         self._stopped = threading.Event()
-        self._seen = SeenState()
+        self._facts = CleanUpFacts()
 
     def decide(self) -> list[Decision]:
         """Return what is due now, by partition; read-only.
@@ -113,7 +113,7 @@ class Cleaning:
         Each output is checked again, and so are the listings around the sources.
         """
         done = Done()
-        self._seen.levels.clear()
+        self._facts.levels.clear()
         wanted = [one for one in decisions if one.due or one.orphans]
         commits = sum(len(one.due) for one in wanted)
         with progress("deleting", commits) as bar, self._threads() as pool:
@@ -146,7 +146,7 @@ class Cleaning:
             deadline=NoDeadline(),
             run_id=self._run_id,
             on_entry=on_entry,
-            seen=self._seen,
+            facts=self._facts,
         )
 
     @contextmanager

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
+from types import SimpleNamespace
 
-from compactor import layout
 from compactor.errors import InvalidInput
 from compactor.log import log_reader as stored_logs
 from compactor.log.log_reader import StoredLog
 from compactor.ports import ObjectStore
+from compactor.settings.layout import PARTITIONS
 from compactor.settings.settings import default_state_uri
 from compactor.settings.uris import S3Uri
 
 
-def state_from(args: argparse.Namespace) -> S3Uri:
+def state_from(args: SimpleNamespace) -> S3Uri:
     """Return ``--state-uri``, or the default state prefix of a run into DEST.
 
     Raises:
@@ -58,4 +58,4 @@ def require_state(state: S3Uri, store: ObjectStore) -> None:
 
 
 def _root(state: S3Uri) -> str:
-    return state.prefix + layout.PARTITIONS
+    return state.prefix + PARTITIONS

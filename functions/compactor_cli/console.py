@@ -1,4 +1,4 @@
-"""Terminal output: progress on standard error, tables and lines on standard output."""
+"""The terminal: progress on standard error, tables and lines on standard output, questions."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from compactor.errors import InvalidInput
 from compactor.escaping import visible
 from compactor_cli.messages import form, write
 
@@ -219,3 +220,30 @@ def print_note(text: str, **fields: Any) -> None:
 
 def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+
+
+def require_answer(args: Any, *, dry_run: bool = False) -> None:
+    """Check that the command can ask for confirmation, or need not.
+
+    Args:
+        args: with ``yes`` and ``json``.
+        dry_run: no confirmation is needed.
+
+    Raises:
+        InvalidInput: there is no terminal to ask on.
+    """
+    asks = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
+    if not (dry_run or args.yes or asks):
+        other = ", or --dry-run to see what would be done" if hasattr(args, "dry_run") else ""
+        advice = f"give --yes{other}"
+        message = f"confirmation is needed, and there is no terminal to ask on: {advice}"
+        raise InvalidInput("--yes", None, advice, message=message)
+
+
+def is_agreed(args: Any, question: str) -> bool:
+    """Ask for confirmation unless ``--yes`` was given; returns the answer."""
+    if args.yes:
+        return True
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

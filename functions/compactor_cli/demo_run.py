@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from compactor import layout
 from compactor.clock import new_run_id
 from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
@@ -56,7 +55,7 @@ def execute(
         )
     # Wall time as the user sees it: starting the interpreter takes longer than many a run.
     end = RunEnd(result.status, result.error, result.cause, time.monotonic() - began)
-    bucket, key = layout.run_key(settings, run_id, "report.json")
+    bucket, key = settings.layout.run(run_id, "report.json")
     with suppress(ObjectMissing):
         report = json.loads(store.get(bucket, key))
         return EndedRun(run_id, end, report, f"s3://{bucket}/{key}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import islice
 
-from compactor.discovery.discover import Discovery
+from compactor.discovery.location_checks import blaming
 from compactor.discovery.parallel import Parallel
 from compactor.discovery.search import Search
-from compactor.discovery.work_items import blaming
+from compactor.discovery.work_list import Discovery
 from compactor.errors import InvalidInput
-from compactor.log.entries import Commit
-from compactor.log.log_reader import some_entries
+from compactor.log.identity import identity_at
+from compactor.model import SkipReason
 from compactor.ports import ObjectStore
 from compactor.settings.settings import STATE_ROOT, Settings
 from compactor.settings.uris import S3Uri
@@ -23,11 +23,12 @@ _PAGES_LOOKED_AT = 3
 def require_source(settings: Settings, store: ObjectStore) -> None:
     """Check that there is, or was, an object below the source.
 
-    Takes one LIST, and a few requests more if that finds nothing. Sources that clean-up deleted are
-    known from the commit log. With events, the bucket is not listed.
+    Takes one LIST, and a few requests more if that finds nothing. A source that was compacted, and
+    that clean-up may have deleted, is known by the state's identity. With events, the bucket is not
+    listed.
 
     Raises:
-        InvalidInput: there is no object and no commit of one; or the source cannot be listed.
+        InvalidInput: there is no object, and never was a commit; or the source cannot be listed.
     """
     if settings.takes_events:
         return
@@ -36,7 +37,8 @@ def require_source(settings: Settings, store: ObjectStore) -> None:
         page = next(iter(store.list_level(root.bucket, root.prefix)), None)
     if page is not None and (page.objects or page.prefixes):
         return
-    if any(_is_of(settings, commit) for commit in some_entries(settings.state, store)):
+    identity = identity_at(settings.state, store)
+    if identity is not None and identity.source_root == root.uri:
         return
     raise nothing_below(root, store)
 
@@ -48,14 +50,6 @@ def nothing_below(root: S3Uri, store: ObjectStore) -> InvalidInput:
     advice = f"check the prefix; the bucket {root.bucket} {has}"
     message = f"there are no objects below {root.uri}: {advice}"
     return InvalidInput("s3_source_uri", root.uri, advice, message=message)
-
-
-def _is_of(settings: Settings, commit: Commit) -> bool:
-    """Return whether a commit is of this source; without sources, its bucket decides."""
-    root, keys = settings.source.root, [one.key for one in commit.sources]
-    return commit.source_bucket == root.bucket and (
-        not keys or any(key.startswith(root.prefix) for key in keys)
-    )
 
 
 def _beside(root: S3Uri, store: ObjectStore) -> list[str]:
@@ -117,4 +111,4 @@ def _prefixes(bucket: str, prefix: str, store: ObjectStore) -> list[str]:
 
 def is_without_partitions(found: Discovery) -> bool:
     """Return whether discovery found no partition with an object."""
-    return not (found.items or found.oversized or found.resting.partitions)
+    return not found.partitions and set(found.skipped) <= {SkipReason.UNPARTITIONED.value}

@@ -32,12 +32,19 @@ JOB_FILE = "compactor.toml"
 ENDPOINT = "endpoint_url"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 _URL = re.compile(r"https?://[^/\s]+/?")
+# By this program, or by the service that started the run: a UUID.
+_MADE_RUN_ID = re.compile(r"\d{8}T\d{6}|[0-9a-f]{8}-[0-9a-f]{4}-")
 _NAME_ACCEPTED = "letters, digits, - and _"
 
 
 def is_name(word: str) -> bool:
     """Return whether a word can be the name of a job."""
     return _NAME.fullmatch(word) is not None
+
+
+def is_made_run_id(word: str) -> bool:
+    """Return whether a word has the form of a run's id that no person chose."""
+    return _MADE_RUN_ID.match(word) is not None
 
 
 def read_job(file: Path, name: str) -> dict[str, Any] | None:
@@ -64,15 +71,18 @@ def read_job(file: Path, name: str) -> dict[str, Any] | None:
     return fields
 
 
-def no_job(file: Path, name: str, field: str) -> InvalidInput:
+def no_job(file: Path, name: str, field: str, *, of_stack: bool = False) -> InvalidInput:
     """Return the error that a word is neither a URI nor a job.
 
     Args:
         file: the job file, which may be absent.
         name: the word.
         field: that the word was given for.
+        of_stack: whether the command takes runs of a stack, too.
     """
     accepted = "an s3:// URI, or the name of a job"
+    if of_stack:
+        accepted += ", or a run with its --stack"
     if not file.exists():
         advice = f"there is no {file}; compactor scan SOURCE --save {name} writes one"
     else:

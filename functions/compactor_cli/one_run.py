@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from compactor import layout
 from compactor.clock import new_run_id
 from compactor.errors import (
     CompactorError,
@@ -21,9 +20,8 @@ from compactor.errors import (
 )
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
-from compactor_cli.commands.failures import EXIT_FAILED, EXIT_TIME_RAN_OUT, EXIT_USAGE, Failure
+from compactor_cli.failures import EXIT_FAILED, EXIT_TIME_RAN_OUT, EXIT_USAGE, Failure, message_of
 from compactor_cli.pages import leave_report
-from compactor_cli.runs import message_of
 from compactor_cli.summary import totals_of
 from compactor_cli.whole import Machine, run_here
 
@@ -101,7 +99,7 @@ def execute_here(settings: Settings, machine: Machine) -> EndedRun:
     if done.report is None:
         end = RunEnd(_MORE, TimeRanOut.__name__, done.stands, done.seconds)
         return EndedRun(run_id, end)
-    bucket, key = layout.run_key(settings, run_id, "report.json")
+    bucket, key = settings.layout.run(run_id, "report.json")
     document = msgspec.to_builtins(done.report)
     if done.report.status == "failed":
         end = RunEnd("FAILED", PartitionsFailed.__name__, done.report.cause, done.seconds)
@@ -123,5 +121,5 @@ def fetch_report(
     """
     if directory is None or execution.report is None:
         return []
-    document = json.loads(store.get(*layout.run_key(settings, execution.run_id, "report.json")))
+    document = json.loads(store.get(*settings.layout.run(execution.run_id, "report.json")))
     return leave_report(document, directory)

@@ -13,7 +13,7 @@ from typing import IO, cast
 
 import zstandard
 
-from compactor.errors import IntegrityError, ObjectMissing, SourceChanged
+from compactor.errors import ObjectMissing, SourceChanged, damaged, object_gone
 from compactor.log.entries import Commit, Output
 from compactor.model import Format
 from compactor.outputs.slices import restored
@@ -72,9 +72,9 @@ class PlainFiles:
             _write(stored, store.open(output.bucket, output.key))
             self._take(OUTPUT, _opened(stored))
         except ObjectMissing as error:
-            raise IntegrityError(f"s3://{output.bucket}/{output.key} is gone") from error
+            raise object_gone(output.uri) from error
         except _ERRORS as error:
-            raise IntegrityError(f"s3://{output.bucket}/{output.key}: {error}") from error
+            raise damaged(output.uri, error) from error
         gone = self._fetch_sources(store)
         if gone and output.columnar is not None:
             raise NotCompared(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from compactor.discovery.discover import Discovery
-from compactor.discovery.estimate import Standing, expected
+import click
+
 from compactor.encoding.output_encoding import packing_class, stored_bytes, target_bytes
-from compactor.errors import InvalidInput
-from compactor.log.identity import read_identity
-from compactor.model import CompactionPlan, Compression, ObjectGroup
+from compactor.model import CompactionPlan, Compression, ObjectGroup, Skipped
 from compactor.money import (
     HEADS,
     STORAGE_CLASSES,
@@ -21,53 +18,41 @@ from compactor.money import (
     Verdict,
     holdings_of,
 )
-from compactor.ports import ObjectStore
+from compactor.money.estimate import expected
 from compactor.prices import Prices, prices_for, prices_from
 from compactor.settings.settings import CleanUpMode, Settings
+from compactor_cli.command_line import Args, Number, Option
 from compactor_cli.console import print_line, print_table
 
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that only the verdict depends on."""
-    group = parser.add_argument_group("what it costs and saves")
-    group.add_argument(
+OPTIONS: list[click.Parameter] = [
+    Option(
         "--scans-per-month",
+        type=Number(0, 1e9),
         metavar="N",
-        default=str(USUAL_SCANS_PER_MONTH),
+        default=USUAL_SCANS_PER_MONTH,
+        section="what it costs and saves",
         help=f"how often all data is read in a month (by default {USUAL_SCANS_PER_MONTH:g})",
-    )
-    group.add_argument(
+    ),
+    Option(
         "--target-class",
         metavar="CLASS",
-        choices=STORAGE_CLASSES,
+        type=click.Choice(STORAGE_CLASSES),
+        section="what it costs and saves",
         help="also show what sources and outputs cost in this storage class, and to move them"
         f" there: {', '.join(STORAGE_CLASSES)}; nothing is moved",
-    )
-    group.add_argument(
+    ),
+    Option(
         "--prices",
-        type=Path,
+        type=click.Path(path_type=Path),
         metavar="FILE.json",
+        section="what it costs and saves",
         help="price list to use instead of the built-in one, in the format of"
         " functions/compactor/prices.json",
-    )
+    ),
+]
 
 
-def scans_from(args: argparse.Namespace) -> float:
-    """Return ``--scans-per-month``.
-
-    Raises:
-        InvalidInput: it is no number of 0 or more.
-    """
-    try:
-        scans = float(args.scans_per_month)
-    except ValueError:
-        scans = math.nan
-    if not 0 <= scans < math.inf:
-        raise InvalidInput("--scans-per-month", args.scans_per_month, "a number of 0 or more")
-    return scans
-
-
-def prices_of(args: argparse.Namespace, region: str) -> Prices:
+def prices_of(args: Args, region: str) -> Prices:
     """Return the prices of a region, from the price list of ``--prices`` if there is one.
 
     Raises:
@@ -79,8 +64,7 @@ def prices_of(args: argparse.Namespace, region: str) -> Prices:
 def verdict_of(
     plans: Sequence[CompactionPlan],
     settings: Settings,
-    found: Discovery,
-    standing: Standing,
+    beyond: Sequence[tuple[CompactionPlan, Skipped]],
     *,
     looked: Mapping[str, int],
     prices: Prices,
@@ -90,10 +74,9 @@ def verdict_of(
     """Return what the planned run costs and saves.
 
     Args:
-        plans: of all partitions that workers take.
+        plans: of all partitions.
         settings: of the run.
-        found: by discovery.
-        standing: the state of the store before the run.
+        beyond: partitions with more than a worker takes, and the least that is left to Spark.
         looked: the requests that discovery and planning took.
         prices: of the region.
         scans_per_month: how often everything is read.
@@ -105,16 +88,15 @@ def verdict_of(
     if groups:
         outputs = (Holding.of(_output_bytes(groups)),)
     if settings.spark_engine != "none":
-        # They are at least as large as counted.
-        for item in found.oversized:
-            count = max(1, math.ceil(item.bytes / target_bytes(settings, Compression.GZIP)))
-            sources += (Holding.alike(max(1, item.objects), item.bytes // max(1, item.objects)),)
-            outputs += (Holding.alike(count, item.bytes // count),)
+        for _, more in beyond:
+            count = max(1, math.ceil(more.bytes / target_bytes(settings, Compression.GZIP)))
+            sources += (Holding.alike(more.objects, more.bytes // more.objects),)
+            outputs += (Holding.alike(count, more.bytes // count),)
     deletes = settings.clean_up is CleanUpMode.DELETE
     return Verdict(
         sources=sources,
         outputs=outputs,
-        work=expected(plans, settings, looked, standing, found.oversized),
+        work=expected(plans, settings, looked, beyond),
         prices=prices,
         scans_per_month=scans_per_month,
         target_class=target_class,
@@ -128,28 +110,6 @@ def _output_bytes(groups: Sequence[ObjectGroup]) -> Iterator[int]:
         source = packing_class(group.sources[0].key).compression
         output = group.form.encoding_of(source)
         yield math.ceil(stored_bytes(group.size, source, output))
-
-
-def standing_of(
-    settings: Settings, store: ObjectStore, new_logs: int, *, deployed: bool = True
-) -> Standing:
-    """Return what a run would find of the state, with one read.
-
-    Args:
-        settings: of the run.
-        store: where the state is.
-        new_logs: partitions with something to do that have no log yet.
-        deployed: the run is on the state machine; otherwise on this machine.
-
-    Raises:
-        InvalidInput: the state is that of another destination.
-        IntegrityError: the marker of the state is damaged.
-    """
-    return Standing(
-        founded=read_identity(settings, store) is not None,
-        new_logs=new_logs,
-        deployed=deployed,
-    )
 
 
 def show_verdict(verdict: Verdict) -> None:

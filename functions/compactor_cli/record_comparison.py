@@ -110,7 +110,7 @@ class _Comparison:
         """Compare how many records JSON sources have with how many of them became rows."""
         files, digests = self._files, self._digests
         if any(files.head(number, 1) not in (b"", b"{", b"[") for number in files.sources):
-            raise NotCompared("rows of CSV and TSV are not compared")
+            raise NotCompared("rows of CSV, TSV and logs are not compared")
         try:
             digests.read_json(files.sources)
         except Unreadable as error:

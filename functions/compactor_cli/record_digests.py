@@ -41,7 +41,11 @@ _VALUES = (
 _ROWS = "read_parquet(?, union_by_name = true, filename = 'path')"
 # json() ignores blanks, and makes numbers doubles; the text has every digit.
 _VALUE = "json(value), regexp_replace(value::VARCHAR, '\\s+', '', 'g')"
+# A copied output has no format.
 _RECORDS = {
+    None: _LINES,
+    Format.TEXT: _LINES,
+    Format.VPC_FLOW: _LINES,
     Format.JSON_LINES: f"{_LINES} WHERE trim(line, ' \t\r') <> ''",
     Format.CLOUDFRONT: f"{_LINES} WHERE line NOT LIKE '#%'",
 }
@@ -130,8 +134,7 @@ class RecordDigests:
 
     def _read_lines(self, numbers: Sequence[int]) -> set[str]:
         is_headed = self._format is Format.VPC_FLOW
-        records = _RECORDS.get(self._format, _LINES) if self._format else _LINES
-        self._add("line", records, numbers, is_headed)
+        self._add("line", _RECORDS[self._format], numbers, is_headed)
         if self._format is Format.CLOUDFRONT:
             fields = self.query(_CLOUDFRONT_FIELDS, self._paths(numbers), False)
             return {line for (line,) in fields}

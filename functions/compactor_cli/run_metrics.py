@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+import click
 
 from compactor.errors import InvalidInput
 from compactor.model import SkipReason
 from compactor.report.reasons import backlog, oldest_waiting, partition_count
+from compactor_cli.command_line import Option
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
@@ -76,14 +79,25 @@ def _of_report(report: Mapping[str, Any]) -> Gauges:
     return gauges
 
 
-def add_metrics_file(parser: argparse.ArgumentParser) -> None:
-    """Add ``--metrics-file``."""
-    parser.add_argument(
-        "--metrics-file",
-        type=Path,
-        metavar="FILE.prom",
-        help="also write the run's metrics here, for the textfile collector of Prometheus'"
-        " node exporter",
+METRICS_FILE = Option(
+    "--metrics-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE.prom",
+    common=False,
+    help="also write the run's metrics here, for the textfile collector of Prometheus'"
+    " node exporter",
+)
+
+
+def report_metrics(document: Mapping[str, Any], seconds: float) -> str:
+    """Return the gauges of an earlier run, by its report."""
+    started_at = datetime.fromisoformat(document["started_at"]).timestamp()
+    return metrics_text(
+        document["settings"],
+        document,
+        failed=document["status"] == "failed",
+        ended_at=started_at + seconds,
+        seconds=seconds,
     )
 
 

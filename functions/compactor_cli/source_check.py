@@ -21,7 +21,7 @@ from compactor.errors import (
 from compactor.log.entries import Commit
 from compactor.log.log_reader import StoredLog
 from compactor.log.manifest import ManifestRow
-from compactor.model import PASSING_REASONS, Again, QuarantineReason, SourceObject
+from compactor.model import PASSING_REASONS, QuarantineReason, SourceObject
 from compactor.outputs import plain_content as plain
 from compactor.outputs import slices
 from compactor.ports import ObjectStore, SourceBody
@@ -107,7 +107,7 @@ class Sources:
         Sources with bytes are read; for empty ones, HEAD suffices.
 
         Args:
-            commit: whose sources, with those delivered again.
+            commit: whose sources.
             log: its log, which says what clean-up has deleted.
 
         Raises:
@@ -125,13 +125,12 @@ class Sources:
         return result
 
     def _each(self, commit: Commit) -> Iterator[tuple[SourceObject, Became, str]]:
-        rows = [*commit.rows, *map(_row_of, commit.again)]
-        filled = [row for row in rows if row.source.size]
+        filled = [row for row in commit.rows if row.source.size]
         bodies = self._store.read_sources(row.source for row in filled)
         for row, body in zip(filled, bodies, strict=True):
             yield (row.source, *self._compared(row, body, commit))
         # The store returns empty sources without a request, so they are not checked yet.
-        empty = [row.source for row in rows if not row.source.size]
+        empty = [row.source for row in commit.rows if not row.source.size]
         if empty:
             with ThreadPoolExecutor(_CONCURRENT_HEADS) as pool:
                 for source, found in zip(empty, pool.map(self._look_at, empty), strict=True):
@@ -167,16 +166,12 @@ class Sources:
         self, row: ManifestRow, body: SourceBody, commit: Commit
     ) -> tuple[Became, str]:
         """Compare a source whose manifest has no checksum with its ETag, or with its copy."""
-        source = row.source
         # An ETag is an identifier here, not a defence against an attacker.
         md5 = hashlib.md5(usedforsecurity=False)
         crc32 = 0
         for piece in _stored(body):
             md5.update(piece)
             crc32 = zlib.crc32(piece, crc32)
-        if any(one.source is source for one in commit.again):
-            # It was compared when it was delivered again, and its ETag is unchanged since.
-            return Became.EQUAL, ""
         if not slices.is_unproven(row, commit):
             return _compare_sum(row, md5.hexdigest())
         try:
@@ -222,11 +217,6 @@ def _compare_sum(row: ManifestRow, md5: str) -> tuple[Became, str]:
     if slices.is_as_stored(row):
         return Became.DIFFERS, f"its bytes do not have the MD5 sum {etag}, which is its ETag"
     return Became.NOT_COMPARED, "the output has its rows, and its ETag is not its MD5 sum"
-
-
-def _row_of(again: Again) -> ManifestRow:
-    """Return a row for a source delivered again: it must equal the one of an earlier commit."""
-    return ManifestRow(again.source, 0, 0, again.plain_bytes, again.crc32, None)
 
 
 def _stored(body: SourceBody) -> Iterator[bytes]:

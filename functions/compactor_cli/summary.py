@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compactor.formats.declaration import parse_formats
+from compactor.report.declared import by_declaration
 from compactor.report.reasons import partition_count
 from compactor.report.text import shown
 from compactor.sizes import plural
@@ -27,8 +29,6 @@ def totals_of(report: Mapping[str, Any], seconds: float, report_uri: str) -> dic
         "run_id": report["run_id"],
         "status": report["status"],
         "partitions": partition_count(report),
-        "resting": report["resting"]["partitions"],
-        "resting_objects": report["resting"]["objects"],
         "objects_before": before,
         "objects_after": after,
         "bytes_before": totals["bytes_in"],
@@ -42,7 +42,7 @@ def totals_of(report: Mapping[str, Any], seconds: float, report_uri: str) -> dic
         "seconds": round(seconds, 2),
         "skipped": {reason: one["objects"] for reason, one in report["skipped"].items()},
         "quarantined": totals["quarantined"],
-        "overwritten": report["overwritten"]["objects"],
+        "formats": by_declaration(parse_formats(report["settings"]["formats"]), totals["covered"]),
         "report_uri": report_uri,
         **{
             name: report[name]
@@ -69,12 +69,17 @@ def is_idle(report: Mapping[str, Any]) -> bool:
     return report["status"] == "succeeded" and not (done or left)
 
 
-def print_summary(report: Mapping[str, Any], seconds: float) -> None:
-    """Print the headline and the figures of a run, and a line for everything it left alone."""
+def print_summary(report: Mapping[str, Any], seconds: float, failures: Sequence[str] = ()) -> None:
+    """Print the verdict and the figures of a run, what it left alone, its failures, its cost."""
     table = shown(report, seconds)
     print_table(table.title, table.heads, table.rows)
-    lines = counted(table.lines)
+    *lines, last = [*counted(table.lines), ""]
+    if report["cost"] is not None:
+        last = lines.pop()
     for line in lines[:_SHOWN_LINES]:
         print_line(line)
     if len(lines) > _SHOWN_LINES:
         print_line(f"and {plural(len(lines) - _SHOWN_LINES, 'more line')}; see the report")
+    for line in (*failures, last):
+        if line:
+            print_line(line)

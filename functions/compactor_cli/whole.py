@@ -21,7 +21,6 @@ from compactor.report.report import RunReport
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
-from compactor_cli.commands.endpoint import watched
 from compactor_cli.console import Bar, progress
 from compactor_cli.machine.environment import engine_environment, opened_log
 from compactor_cli.machine.extras import require
@@ -32,6 +31,7 @@ from compactor_cli.machine.partition_workers import (
 )
 from compactor_cli.machine.spark_jars import packages_environment
 from compactor_cli.machine.spark_job import LocalSpark
+from compactor_cli.store import watched
 
 # Enough for discovery and one partition, which needs a minute to start.
 LEAST_LIMIT_SECONDS = 120.0

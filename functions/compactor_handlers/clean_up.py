@@ -10,21 +10,20 @@ import msgspec
 from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
 from compactor.cleaning.clean_up_list import DueWork
 from compactor.cleaning.clean_up_receipts import earlier
+from compactor.cleaning.due import CleanUpFacts
 from compactor.clock import SystemClock
-from compactor.invocation import Event, LambdaContext, logger, metrics, traced
-from compactor.log.process_cache import SeenState
+from compactor.invocation import Event, LambdaContext, logger, metrics
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import WorkingTime, report_clean_up, trusted_store
 
 
 @lru_cache(maxsize=1)
-def _seen(run_id: str, state: str) -> SeenState:
-    """Return the process's cache of one run's state."""
-    return SeenState()
+def _facts(run_id: str, state: str) -> CleanUpFacts:
+    """Return what this process has found out in one run."""
+    return CleanUpFacts()
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "settings", "partition", "counts"?}``; return it with a status.
@@ -42,7 +41,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         clock=SystemClock(),
         deadline=WorkingTime(context, settings),
         run_id=event["run_id"],
-        seen=_seen(event["run_id"], settings.s3_state_uri),
+        facts=_facts(event["run_id"], settings.s3_state_uri),
     )
     before = earlier(settings, run.run_id, run.partition, run.store)
     receipt = record_clean_up(run, before)

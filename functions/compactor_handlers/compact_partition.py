@@ -6,16 +6,17 @@ import os
 from typing import Any
 
 import msgspec
+from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.clock import SystemClock
-from compactor.discovery.work_items import WorkItem
-from compactor.invocation import Event, LambdaContext, logger, metrics, traced
-from compactor.log.process_cache import SeenState
-from compactor.runs.batches import Batch, State
-from compactor.runs.event_listing import event_listing
-from compactor.runs.partition_receipts import counts_from
-from compactor.runs.partition_run import Paid
-from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.discovery.work_list import partition_from
+from compactor.invocation import Event, LambdaContext, logger, metrics
+from compactor.log.identity import StateIdentity
+from compactor.partition.batches import Batch, State
+from compactor.partition.events import event_listing
+from compactor.partition.inputs import Paid, PartitionRun
+from compactor.partition.receipts import counts_from
+from compactor.partition.run import compact_partition
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (
     WorkingTime,
@@ -29,7 +30,6 @@ _MEMORY_GB = int(os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "0")) / 1024
 
 
 @logger.inject_lambda_context
-@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"batch": {"BatchInput", "Items": [partition, …], …}, "attempt"}``; return the batch.
@@ -59,7 +59,7 @@ class _Invocation:
         self._context = context
         self._share = 1 / partitions
         self._deadline: WorkingTime | None = None
-        self._seen = SeenState()
+        self._identity: StateIdentity | None = None
 
     def deadline(self, event: State) -> WorkingTime:
         """Return the deadline of the call, which starts with the first request for it."""
@@ -72,26 +72,31 @@ class _Invocation:
         logger.set_correlation_id(event["run_id"])
         settings = Settings.from_input(event["settings"])
         store, clock = trusted_store(settings, self._context), SystemClock()
+        self._identity = self._identity or StateIdentity(settings, store)
         run = PartitionRun(
-            partition=WorkItem.from_dict(event["partition"]).partition,
+            partition=partition_from(event["partition"]),
             settings=settings,
             store=store,
             listing=event_listing(settings, clock.now()),
             clock=clock,
             deadline=self.deadline(event),
             run_id=event["run_id"],
-            seen=self._seen,
+            identity=self._identity,
             paid=Paid(_MEMORY_GB, self._share),
         )
-        receipt = record_partition(run, counts_from(event.get("counts")))
+        receipt = compact_partition(run, counts_from(event.get("counts")))
         add_partition_metrics(receipt.counts, counts_from(event.get("counts")))
         if run.listing is not None:
             add_marked_metrics(run.listing.marked)
+        if receipt.oversized:
+            metrics.add_metric(name="OversizedPartitions", unit=MetricUnit.Count, value=1)
+            logger.info("left to Spark", path=receipt.path)
         logger.info("compacted", path=receipt.path, status=receipt.status)
         return {
             "run_id": event["run_id"],
             "settings": event["settings"],
             "partition": event["partition"],
             "status": receipt.status,
+            "oversized": receipt.oversized,
             "counts": msgspec.to_builtins(receipt.counts),
         }

@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass
 
 from compactor.errors import InvalidInput
+from compactor.partition.events import registry_at
 from compactor.registry.registry_ports import Registry
 from compactor.registry.streams import Stream, parse_streams
-from compactor.runs.event_listing import registry_at
 
 # Environment variables: JSON list of streams; DynamoDB table.
 STREAMS, TABLE = "STREAMS", "REGISTRY_TABLE"

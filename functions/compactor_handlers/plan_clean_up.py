@@ -13,13 +13,12 @@ from compactor.cleaning.clean_up_list import (
 )
 from compactor.clock import SystemClock
 from compactor.errors import CompactorError
-from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor.invocation import Event, LambdaContext, logger, metrics
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor_handlers.runtime import WorkingTime, store_for, trusted_store
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "settings"}``; return them with ``clean_up``, the location of the list.

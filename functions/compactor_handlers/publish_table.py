@@ -15,7 +15,6 @@ from compactor.invocation import (
     LambdaDeadline,
     logger,
     metrics,
-    traced,
 )
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -26,7 +25,6 @@ from compactor_handlers.runtime import trusted_store
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "settings"}``; return the state of the table.

@@ -7,14 +7,13 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.clock import SystemClock
-from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor.invocation import Event, LambdaContext, logger, metrics
 from compactor.registry.events import bodies
 from compactor.registry.registering import Registration, register
 from compactor_handlers.events import office
 
 
 @logger.inject_lambda_context
-@traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take a batch of SQS messages; return those that SQS shall deliver again.

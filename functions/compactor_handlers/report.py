@@ -7,17 +7,15 @@ from typing import Any
 import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor import layout
 from compactor.clock import SystemClock
 from compactor.failures import failure_text
-from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor.invocation import Event, LambdaContext, logger, metrics
 from compactor.report.report import RunIdentity, report_on
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import WorkingTime, report_readers, store_for
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Write the run's report, and return the verdict.
@@ -47,7 +45,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         logger.info("reporting")
         return {**event, "goes_on": True, "status": "more"}
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
-    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.looked_at)
+    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.partition_count)
     if result.cost is not None and result.cost.vcpu_hours:
         # CloudWatch has no unit of hours.
         metrics.add_metric(
@@ -55,8 +53,8 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         )
         metrics.add_metric(name="SparkGbHours", unit=MetricUnit.NoUnit, value=result.cost.gb_hours)
     report_readers(result.readers)
-    logger.info("reported", status=result.status, partitions=result.looked_at)
-    bucket, key = layout.run_key(settings, event["run_id"], "report.json")
+    logger.info("reported", status=result.status, partitions=result.partition_count)
+    bucket, key = settings.layout.run(event["run_id"], "report.json")
     return {
         "run_id": event["run_id"],
         "status": result.status,

@@ -15,9 +15,9 @@ from compactor.settings.settings import Settings
 
 if TYPE_CHECKING:
     from compactor.cleaning.clean_up_receipts import CleanUpReceipt
+    from compactor.partition.receipts import Counts
     from compactor.readers.outcome import Outcomes
     from compactor.registry.pending_listing import Marked
-    from compactor.runs.partition_receipts import Counts
 
 
 class WorkingTime(LambdaDeadline):

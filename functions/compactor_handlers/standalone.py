@@ -15,16 +15,15 @@ from typing import Any
 import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor import layout
 from compactor.clock import SystemClock, instant
-from compactor.discovery.discover import Discovery, WorkItem
-from compactor.discovery.resume import Part
+from compactor.discovery.work_list import Discovery
 from compactor.errors import InvalidInput, PartitionsFailed
-from compactor.invocation import Event, LambdaDeadline, logger, metrics, traced
+from compactor.invocation import Event, LambdaDeadline, logger, metrics
 from compactor.orchestration.in_process import ThisProcess
 from compactor.orchestration.messages import Answer, Desk, Order, Task
 from compactor.orchestration.run import PARTITION_SECONDS, Given, run_whole
 from compactor.orchestration.workers import Observer
+from compactor.partition.receipts import Receipt
 from compactor.ports import ObjectStore
 from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
@@ -58,15 +57,12 @@ class _Call:
 
 
 @logger.inject_lambda_context(clear_state=True)
-@traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: Any) -> dict[str, Any]:
     """Take a run's input, or an answer with status ``more``; return the state of the run.
 
     ``status`` is ``succeeded``, or ``more`` when time ran out. ``left`` then names the partitions
-    that need another call: with this answer, or with the input, which begins a new run. If time
-    ran out before all partitions were counted, ``left`` is empty, and only a call with this answer
-    makes progress.
+    that need another call: with this answer, or with the input, which begins a new run.
 
     Raises:
         InvalidInput: the input is invalid, or the function's time-out is too short.
@@ -84,7 +80,7 @@ def handler(event: Event, context: Any) -> dict[str, Any]:
         "left": ended.left[:_SHOWN_LEFT],
         "left_count": len(ended.left),
         "failed": ended.failed[:_SHOWN_LEFT],
-        "refused": [_refusal(item) for item in ended.oversized[:_SHOWN_LEFT]],
+        "refused": [_refusal(one) for one in ended.oversized[:_SHOWN_LEFT]],
     }
     if ended.report is None:
         logger.warning("time ran out", partitions_left=len(ended.left))
@@ -146,26 +142,18 @@ def _given(call: _Call, context: Any) -> Given:
 class _Teller(Observer):
     """Logs the progress of a run, and adds its metrics."""
 
-    def discovering(self, part: Part) -> None:
-        logger.warning(
-            "time ran out while partitions were counted",
-            partitions=part.partitions,
-            counted=part.counted,
-        )
-
     def discovered(self, found: Discovery) -> None:
-        metrics.add_metric(name="WorkItems", unit=MetricUnit.Count, value=len(found.items))
-        resting = found.resting.partitions
-        metrics.add_metric(name="RestingPartitions", unit=MetricUnit.Count, value=resting)
-        logger.info("discovered", partitions=len(found.items), oversized=len(found.oversized))
-        for item in found.oversized:
-            logger.error(_refusal(item))
+        count = len(found.partitions)
+        metrics.add_metric(name="WorkItems", unit=MetricUnit.Count, value=count)
+        logger.info("discovered", partitions=count)
 
     def answered(self, order: Order, answer: Answer) -> None:
         if answer.compacted is not None:
             receipt = answer.compacted
             add_partition_metrics(receipt.counts, order.before)
             logger.info("compacted", path=receipt.path, status=receipt.status)
+            if receipt.oversized:
+                logger.error(_refusal(receipt))
         if answer.cleaned is not None and answer.cleaned_before is not None:
             report_clean_up(answer.cleaned, answer.cleaned_before)
 
@@ -180,11 +168,11 @@ def _log_failure(order: Order, error: Exception) -> None:
     logger.exception("failed" if order.task is Task.COMPACT else "clean-up failed", path=order.path)
 
 
-def _refusal(item: WorkItem) -> str:
+def _refusal(receipt: Receipt) -> str:
     return (
-        f"refused: {item.path or '(root)'} has at least {item.objects:,} objects of"
-        f" {item.bytes:,} bytes, too much for one call; set engine to worker, which takes several"
-        " calls, divide it by date_format or depth, or deploy the workflow with Spark"
+        f"refused: {receipt.path or '(root)'} has more than one worker takes in a run, of which"
+        f" {receipt.counts.objects_in:,} objects are compacted; set engine to worker, which takes"
+        " several calls, divide it by date_format or depth, or deploy the workflow with Spark"
     )
 
 
@@ -195,12 +183,12 @@ def _reported(result: RunReport, settings: Settings) -> dict[str, Any]:
         PartitionsFailed: some partitions failed.
     """
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
-    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.looked_at)
+    metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.partition_count)
     report_readers(result.readers)
-    logger.info("reported", status=result.status, partitions=result.looked_at)
+    logger.info("reported", status=result.status, partitions=result.partition_count)
     if result.status == "failed":
         raise PartitionsFailed(result.cause)
-    bucket, key = layout.run_key(settings, result.run_id, "report.json")
+    bucket, key = settings.layout.run(result.run_id, "report.json")
     return {
         "status": result.status,
         "report": {"bucket": bucket, "key": key},

@@ -18,7 +18,6 @@ from compactor.invocation import (
     LambdaDeadline,
     logger,
     metrics,
-    traced,
 )
 from compactor.orchestration.reconcile import Reconciliation
 from compactor.orchestration.reconcile_rounds import go_on
@@ -36,7 +35,6 @@ _LATER_SECONDS = 60.0
 
 
 @logger.inject_lambda_context
-@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"reconcile"?}``; return what is pending in each stream, and what was started.

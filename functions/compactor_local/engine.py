@@ -17,13 +17,7 @@ from compactor_local.definition import DEFINITION, HANDLERS, load_definition
 
 _END_SECONDS = 10.0
 BRIDGES: Mapping[str, str] = {
-    "arn:aws:states:::elasticmapreduce:createCluster.sync": (
-        "compactor_local.services:create_cluster"
-    ),
     "arn:aws:states:::elasticmapreduce:addStep.sync": "compactor_local.services:add_step",
-    "arn:aws:states:::elasticmapreduce:terminateCluster.sync": (
-        "compactor_local.services:terminate_cluster"
-    ),
     "arn:aws:states:::emr-serverless:startJobRun.sync": "compactor_local.services:start_job_run",
 }
 """Task resource -> ``package.module:callable`` of its default stand-in."""

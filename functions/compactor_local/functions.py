@@ -66,6 +66,7 @@ class Functions:
         self._objects: dict[str | None, int] = {}
         self._deleted: dict[str, int] = {}
         self._compacted: set[str] = set()
+        self._oversized: set[str] = set()
         self.progress = WorkflowProgress()
 
     def invoke(self, arn: str, event: Any) -> Answer:
@@ -120,10 +121,13 @@ class Functions:
     def note_spark_ended(self, partitions: Mapping[str, Any]) -> None:
         """Add the counts of the Spark job, which has ended."""
         with self._lock:
-            self._objects[None] = partitions.get("objects_in", 0)
+            # Workers have counted the same partitions, and what they took of them.
+            failed = partitions.get("failed", 0)
+            by_workers = sum(self._objects.get(path, 0) for path in self._oversized)
+            self._objects[None] = max(0, partitions.get("objects_in", 0) - by_workers)
             self._publish(
-                partitions_done=self.progress.partitions_done + partitions.get("done", 0),
-                partitions_failed=self.progress.partitions_failed + partitions.get("failed", 0),
+                partitions_done=self.progress.partitions_done - failed,
+                partitions_failed=self.progress.partitions_failed + failed,
                 spark="",
             )
 
@@ -135,8 +139,10 @@ class Functions:
     def _totals(self, name: str, payload: Mapping[str, Any]) -> dict[str, int]:
         """Note what an answer says of partitions; returns the totals in it."""
         if name == "compact_partition":
-            for partition in payload.get("done", ()):
-                self._compacted.add(partition["path"])
+            done = payload.get("done", ())
+            self._compacted.update(one["path"] for one in done)
+            self._oversized.update(one["path"] for one in done if one.get("oversized"))
+            for partition in done:
                 self._objects[partition["path"]] = partition["counts"].get("objects_in", 0)
             for path, counts in payload.get("counts", {}).items():
                 self._objects[path] = counts.get("objects_in", 0)
@@ -144,9 +150,7 @@ class Functions:
             # Each answer has the sum of all calls for its partition.
             self._deleted[payload["partition"]["path"]] = payload["counts"].get("deleted", 0)
         elif name == "discover" and "item_count" in payload:
-            has_spark = payload["settings"].get("spark_engine", "none") != "none"
-            oversized = payload.get("oversized_count", 0) if has_spark else 0
-            return {"partitions_total": payload["item_count"] + oversized}
+            return {"partitions_total": payload["item_count"]}
         elif name == "list_tables" and "count" in payload:
             return {"partitions_total": payload["count"]}
         elif name == "plan_clean_up" and "clean_up" in payload:

@@ -1,7 +1,7 @@
 """Local stand-ins for EMR and EMR Serverless.
 
-Clusters exist by name only; their steps and the job runs of EMR Serverless are run with the
-``spark-submit`` of the installed pyspark. Failures have the error names and causes that the real
+Steps of a cluster and job runs of EMR Serverless are run with the ``spark-submit`` of the installed
+pyspark. Failures have the error names and causes that the real
 services pass to Step Functions.
 """
 
@@ -30,7 +30,6 @@ from compactor_cli.machine.spark_submit import (
 )
 from compactor_local.interpreter import BridgeError
 
-EMR_ERROR = "EMR.AmazonElasticMapReduceException"
 _ENDINGS = ("spark-result.json", "spark-error.json")
 
 
@@ -49,25 +48,15 @@ class Callbacks:
 
 
 callbacks = Callbacks()
-# Cluster -> the job that runs there.
-_jobs: dict[str, Child | None] = {}
-
-
-def create_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """``createCluster.sync``: returns a new cluster id."""
-    cluster = f"j-LOCAL{secrets.token_hex(4).upper()}"
-    _jobs[cluster] = None
-    return {"ClusterId": cluster, "Name": parameters["Name"]}
 
 
 def add_step(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """``addStep.sync``: runs the step's arguments with local Spark.
 
     Raises:
-        BridgeError: no such cluster, or the step failed.
+        BridgeError: the step failed.
     """
-    cluster, step = parameters["ClusterId"], parameters["Step"]
-    _require_cluster(cluster)
+    step = parameters["Step"]
     described = {"Id": f"s-LOCAL{secrets.token_hex(4).upper()}", "Name": step["Name"]}
 
     def failure(reason: str) -> dict[str, Any]:
@@ -75,27 +64,8 @@ def add_step(parameters: Mapping[str, Any]) -> dict[str, Any]:
         return {"Step": {**described, "Status": {"State": "FAILED", **details}}}
 
     arguments = step["HadoopJarStep"]["Args"]
-    _run_job(arguments, failure, lambda job: _jobs.update({cluster: job}))
+    _run_job(arguments, failure)
     return {"Step": {**described, "Status": {"State": "COMPLETED"}}}
-
-
-def terminate_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """``terminateCluster.sync``: kills the job that still runs there.
-
-    Raises:
-        BridgeError: no such cluster.
-    """
-    cluster = parameters["ClusterId"]
-    _require_cluster(cluster)
-    job, _jobs[cluster] = _jobs[cluster], None
-    if job is not None:
-        job.end(END_SECONDS)
-    return {}
-
-
-def _require_cluster(cluster: str) -> None:
-    if cluster not in _jobs:
-        raise BridgeError(EMR_ERROR, f"Cluster id '{cluster}' is not valid.")
 
 
 def start_job_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,21 +86,16 @@ def start_job_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     def failure(reason: str) -> dict[str, Any]:
         return {**described, "State": "FAILED", "StateDetails": reason}
 
-    _run_job(arguments, failure, lambda job: None)
+    _run_job(arguments, failure)
     return {**described, "State": "SUCCESS"}
 
 
-def _run_job(
-    arguments: Sequence[str],
-    failure: Callable[[str], Mapping[str, Any]],
-    on_start: Callable[[Child], None],
-) -> None:
+def _run_job(arguments: Sequence[str], failure: Callable[[str], Mapping[str, Any]]) -> None:
     """Run spark-submit to its end.
 
     Args:
         arguments: of the step.
         failure: returns the service's description of a failure, given its reason.
-        on_start: called with the started process.
 
     Raises:
         BridgeError: it failed, or could not be started.
@@ -142,7 +107,6 @@ def _run_job(
         raise BridgeError("States.TaskFailed", json.dumps(failure(str(error)))) from error
     job = Child("compactor_cli.machine.spark_process")
     try:
-        on_start(job)
         callbacks.on_line(STARTING)
         job.send({"command": command, "environment": local_environment(os.environ, spark)})
         code = follow(job, callbacks.on_line)

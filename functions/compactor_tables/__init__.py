@@ -6,6 +6,8 @@ metadata               measures a table by its metadata; measures: the result (p
 table_planning         plans one table: selecting, evolved_specs, costs, engine_choice
 orders                 the work order for one table, complete for its executor
 lease                  one run works on a table at a time
+table_engine           protocol of an engine for one table; maintenance_job: does an order by it
+rewriting              the worker: rewrites small files in this process
 athena                 Athena's statements and answers (pure); athena_work: runs an order by them
 snapshots              reads an Iceberg metadata file; touched_partitions: who wrote where
 maintenance_receipts   the result of an order

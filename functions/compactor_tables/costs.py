@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from compactor.prices import Prices, prices_for
 from compactor.sizes import MIB, TIB
 
-SPARK, ATHENA = "spark", "athena"
+WORKER, SPARK, ATHENA = "worker", "spark", "athena"
 #: In display order.
-ENGINES = (SPARK, ATHENA)
+ENGINES = (WORKER, SPARK, ATHENA)
 #: Names of prices.
 GET = "s3.get"
 SPARK_VCPU_HOUR, SPARK_GB_HOUR = "emr_serverless.vcpu_hour.arm64", "emr_serverless.gb_hour.arm64"
 ATHENA_TIB = "athena.scanned_tib"
+LAMBDA_GB_SECOND = "lambda.gb_second.arm64"
 _USUAL = prices_for()
 
 # "10 MB minimum per query" (Athena pricing).
@@ -26,6 +27,8 @@ _ATHENA_LEAST_BYTES = 10_000_000
 _SPARK_WORKERS = 2
 _WORKER_VCPUS, _WORKER_GB = 4, 16
 _SPARK_START_SECONDS = 90.0
+# One vCPU of a Lambda function.
+_WORKER_GB_OF_MEMORY = 1.769
 # Stored bytes of Parquet that a vCPU reads, decodes, encodes and writes in a second.
 _VCPU_BYTES_A_SECOND = 25 * MIB
 # One request for the footer, and at least one for the data.
@@ -58,6 +61,9 @@ def cost(engine: str, rewrite: Rewrite, queries: int = 1, prices: Prices = _USUA
     if engine == ATHENA:
         scanned = max(rewrite.bytes, queries * _ATHENA_LEAST_BYTES)
         return scanned / TIB * prices.of(ATHENA_TIB) + requests
+    if engine == WORKER:
+        gigabyte_seconds = _vcpu_seconds(rewrite) * _WORKER_GB_OF_MEMORY
+        return gigabyte_seconds * prices.of(LAMBDA_GB_SECOND) + requests
     vcpu_seconds = _vcpu_seconds(rewrite) + _SPARK_WORKERS * _WORKER_VCPUS * _SPARK_START_SECONDS
     return vcpu_seconds * _vcpu_second(_WORKER_GB / _WORKER_VCPUS, prices) + requests
 

@@ -8,9 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from compactor.decoding import decoder
+from compactor.decoding import decoded, decoder
 from compactor.documents import find_document, leave_document
-from compactor.errors import IntegrityError
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 from compactor_tables import document_keys as places
@@ -122,10 +121,8 @@ def listed_tables(run_id: str, state: S3Uri, store: ObjectStore) -> Sequence[str
         ObjectMissing: there is no list.
     """
     bucket, key = places.list_key(state, run_id)
-    try:
-        return [one.table for one in _decode_list(store.get(bucket, key))]
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise IntegrityError(f"s3://{bucket}/{key} is damaged: {error}") from error
+    listed = decoded(_decode_list, f"s3://{bucket}/{key}", store.get(bucket, key))
+    return [one.table for one in listed]
 
 
 def summed(outcomes: Iterable[Outcome]) -> Totals:

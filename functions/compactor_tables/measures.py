@@ -92,6 +92,7 @@ class TableMeasure:
         metadata_bytes: size of the metadata files.
         superseded: creation times of the snapshots that no branch or tag keeps; for Delta, removal
             times of the files that VACUUM is not known to have deleted. UNIX seconds, in order.
+        spark_only: why only Spark can rewrite it; empty if others can, too.
         at: when it was measured, UNIX seconds.
     """
 
@@ -108,6 +109,7 @@ class TableMeasure:
     spec: int = 0
     metadata_bytes: int = 0
     superseded: Sequence[float] = field(default=(), repr=False)
+    spark_only: str = ""
     at: float = 0.0
 
     @property

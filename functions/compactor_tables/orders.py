@@ -68,7 +68,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         run_id: of the run.
         table: address, as a run's input names a table.
-        engine: ``spark`` or ``athena``; ``none`` if there is nothing to do.
+        engine: ``worker``, ``spark`` or ``athena``; ``none`` if there is nothing to do.
         reason: human-readable reason for the choice of engine.
         rule: human-readable text of the rule that matched.
         measured: the table's version when it was measured: a snapshot id, or a version number.

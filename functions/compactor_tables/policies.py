@@ -35,7 +35,7 @@ from compactor_tables.schedules import (
     parse_hours,
 )
 
-ENGINES = ("auto", "spark", "athena")
+ENGINES = ("auto", "worker", "spark", "athena")
 _WHAT, _HOW, _KEEP, _WHEN = "What", "How", "What is kept", "When"
 _DUE = "When it is due, with only_when_due"
 _DAY = 86_400
@@ -90,7 +90,7 @@ class Rule(msgspec.Struct, frozen=True):
             _HOW,
             "auto",
             one_of(*ENGINES),
-            "Who rewrites a table; auto takes the cheapest that can do what the rule asks.",
+            "Who rewrites a table; auto takes the worker if it can, else the cheaper of the two.",
         ),
     ]
     target_bytes: Annotated[

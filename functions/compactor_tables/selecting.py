@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from compactor_tables.costs import ATHENA, Rewrite
+from compactor_tables.costs import ATHENA, WORKER, Rewrite
 from compactor_tables.evolved_specs import Group, grouped
 from compactor_tables.measures import (
     DELTA,
@@ -85,8 +85,8 @@ class Selection:
 
     @property
     def closed_before(self) -> float:
-        """UNIX seconds; partitions that a commit has touched since are left alone."""
-        return self.now - self.rule.closed_after_seconds
+        """UNIX seconds; partitions that a commit has touched since are left alone. 0 for none."""
+        return self.now - self.rule.closed_after_seconds if self.rule.closed_after_seconds else 0.0
 
     def select(self) -> list[Selected]:
         """Return all partitions, in the order of the measure."""
@@ -123,7 +123,7 @@ class Selection:
     def _unfit(self, group: Group) -> str:
         one = group.partition
         changed = one.changed if one.changed is not None else self.measure.last_commit
-        if changed is not None and changed > self.closed_before:
+        if self.closed_before and changed is not None and changed > self.closed_before:
             return f"written {_ago(self.now - changed)} ago"
         if not group.refusal and one.spec != self.measure.spec and self.engine == ATHENA:
             return "its files are of an older partition spec, and only Spark rewrites those"
@@ -142,23 +142,30 @@ class Selection:
     def _selected(self, files: Sequence[DataFile]) -> Sequence[DataFile]:
         """Return the files of one partition and spec that are worth a rewrite."""
         if self.measure.format == DELTA:
-            small = [one for one in files if one.size <= self.target_bytes * _HALF]
+            small = [one for one in files if is_small_for_delta(one.size, self.target_bytes)]
             return small if len(small) >= self.rule.min_files else ()
-        least, most = self.target_bytes * _SMALL_SHARE, self.target_bytes * _LARGE_SHARE
+        most = self.target_bytes * _LARGE_SHARE
         urgent = [one.size > most or self._needs_rewrite(one) for one in files]
         selected = [
             one
             for one, is_urgent in zip(files, urgent, strict=True)
-            if is_urgent or one.size < least
+            if is_urgent
+            or is_wrong_size(one.size, self.target_bytes)
+            or (self.engine == WORKER and one.deletes)
         ]
         return selected if any(urgent) or len(selected) >= self.rule.min_files else ()
 
     def _needs_rewrite(self, one: DataFile) -> bool:
         """Return whether an Iceberg file is rewritten for its deletes, whatever its size."""
-        return one.deletes >= _ATHENA_DELETES if self.engine == ATHENA else _is_worn(one)
+        if self.engine == ATHENA:
+            return one.deletes >= _ATHENA_DELETES
+        return _is_worn(one) or (self.engine == WORKER and one.deletes >= self.rule.min_files)
 
     def _wears(self, files: Sequence[DataFile], rewrite: Rewrite) -> bool:
         """Return whether deletes need a step of their own."""
+        if self.engine == WORKER:
+            # Its rewrite applies them.
+            return False
         if self.measure.format == DELTA:
             # Rewritten files have no deletion vectors.
             return not rewrite.files and any(_is_worn(one) for one in files)
@@ -166,6 +173,16 @@ class Selection:
             # A rewrite leaves the delete files of the data files that it replaces.
             return True
         return any(one.deletes >= self.rule.min_files for one in files)
+
+
+def is_small_for_delta(size: int, target_bytes: int) -> bool:
+    """Return whether two Delta files of a size fit into one."""
+    return size <= target_bytes * _HALF
+
+
+def is_wrong_size(size: int, target_bytes: int) -> bool:
+    """Return whether an Iceberg file of a size is rewritten for it."""
+    return not target_bytes * _SMALL_SHARE <= size <= target_bytes * _LARGE_SHARE
 
 
 def _is_worn(one: DataFile) -> bool:

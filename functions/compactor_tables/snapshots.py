@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from compactor.errors import IntegrityError
+from compactor.decoding import decoded
 
 _GZIP = b"\x1f\x8b"
 
@@ -64,7 +64,11 @@ class _Metadata(msgspec.Struct, frozen=True, rename="kebab"):
     properties: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-_decode = msgspec.json.Decoder(_Metadata).decode
+_parse = msgspec.json.Decoder(_Metadata).decode
+
+
+def _decode(body: bytes) -> _Metadata:
+    return _parse(gzip.decompress(body) if body.startswith(_GZIP) else body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +159,7 @@ def read_state(where: str, body: bytes) -> TableState:
     Raises:
         IntegrityError: it is invalid.
     """
-    try:
-        plain = gzip.decompress(body) if body.startswith(_GZIP) else body
-        found = _decode(plain)
-    except (msgspec.MsgspecError, ValueError, OSError, EOFError) as error:
-        raise IntegrityError(f"{where} is no metadata of an Iceberg table: {error}") from error
+    found = decoded(_decode, where, body, way_out="it is no metadata of an Iceberg table")
     # Format version 1 wrote -1 for no snapshot.
     current = "" if found.current_snapshot_id in (None, -1) else f"{found.current_snapshot_id}"
     snapshots = {f"{one.snapshot_id}": one for one in found.snapshots}

@@ -19,7 +19,7 @@ from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
 from compactor_tables import costs
 from compactor_tables import engine_choice as choosing
-from compactor_tables.costs import ATHENA, SPARK, Rewrite
+from compactor_tables.costs import ENGINES, SPARK, WORKER, Rewrite
 from compactor_tables.engine_choice import NONE, Choice
 from compactor_tables.measures import CLASSES, DELTA, TableMeasure, histogram
 from compactor_tables.orders import (
@@ -51,6 +51,8 @@ _FEW_MANIFESTS, _TOO_MANY_TIMES = 20, 4
 _LONG_LOG, _VERY_LONG_LOG = 20, 100
 # How long expiry waits for other work, so that it does not start an engine every hour by itself.
 _WAITS_SECONDS = _DAY
+# How long it waits for another engine than the worker, which only rewrites.
+_WORKER_WAITS_SECONDS = 7 * _DAY
 _REST = (EXPIRE, ORPHANS)
 
 
@@ -82,7 +84,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
         table: its address.
         version: the version that was measured.
         rule: the rule that matched.
-        engine: ``spark`` or ``athena``; ``none`` if nothing is done.
+        engine: ``worker``, ``spark`` or ``athena``; ``none`` if nothing is done.
         reason: for the choice of engine.
         format: ``iceberg`` or ``delta``.
         files, bytes: number and size of its data files.
@@ -183,9 +185,18 @@ def plan_table(
     """
     prices = prices or prices_for()
     rule, address = matched.rule, parse_table(measure.name)
-    found = {engine: Selection(measure, rule, engine, now).select() for engine in (SPARK, ATHENA)}
+    found = {engine: Selection(measure, rule, engine, now).select() for engine in ENGINES}
     older = any(one.rewrite.files and one.partition.spec != measure.spec for one in found[SPARK])
-    unable = choosing.faults(measure, address, rule, available, has_older=older)
+    old = _let_go(measure, rule, now)
+    unable = choosing.faults(
+        measure,
+        address,
+        rule,
+        available,
+        rewrite=_sum(found[WORKER]),
+        has_older=older,
+        is_to_clean=bool(old) and old[0] < now - rule.keep_days * _DAY - _WORKER_WAITS_SECONDS,
+    )
     takes = {
         engine: _cost(engine, found[engine], prices)
         for engine, fault in unable.items()
@@ -266,6 +277,8 @@ def _steps(
     found = set()
     if any(one.rewrite.files for one in selected):
         found.add(REWRITE)
+    if engine == WORKER:
+        return tuple(found)
     if engine == SPARK:
         found |= _steps_of_spark(measure, selected)
     old = _let_go(measure, rule, now)

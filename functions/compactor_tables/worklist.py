@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from compactor.errors import IntegrityError
+from compactor.decoding import decoded
 from compactor.ports import ObjectStore
 from compactor.settings.tables import TableAddress
 from compactor_tables import document_keys as places
@@ -49,11 +49,8 @@ def read_stored_request(bucket: str, key: str, store: ObjectStore) -> Maintenanc
         IntegrityError: it is damaged.
         InvalidInput: another version of this program wrote it.
     """
-    try:
-        document = msgspec.json.decode(store.get(bucket, key))
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise IntegrityError(f"s3://{bucket}/{key} is damaged: {error}") from error
-    return read_request(document)
+    where = f"s3://{bucket}/{key}"
+    return read_request(decoded(msgspec.json.decode, where, store.get(bucket, key)))
 
 
 def _place(place: tuple[str, str]) -> dict[str, str]:

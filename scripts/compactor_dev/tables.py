@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 
-from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
 from compactor.settings.fields import FIELDS
 from compactor.settings.specs import FieldSpec
-from compactor_cli.markers import replace_between
 from compactor_dev import REPOSITORY
+from compactor_dev.markers import replace_between
 from compactor_tables.policies import RULE_FIELDS
 
 #: Pages of docs/, and the name in its markers of the generated part of each.
 PAGES = {
     "settings.md": "settings",
     "maintenance.md": "rules",
-    "deployment.md": "deployment keys",
 }
 
 
@@ -33,8 +30,6 @@ def filled(name: str) -> str:
 
 
 def _table(name: str) -> str:
-    if name == "deployment.md":
-        return "\n".join((*_rows("Key", DEPLOYMENT_KEYS.values()), *_run_keys()))
     specs = FIELDS if name == "settings.md" else RULE_FIELDS
     return "\n".join(_rows("Field", specs.values()))
 
@@ -46,14 +41,6 @@ def _rows(head: str, specs: Iterable[FieldSpec]) -> Iterator[str]:
         default = "required" if spec.required else f"`{spec.default_text}`"
         meaning = f"{spec.meaning} Accepted: {spec.accepted}.".replace("|", "\\|")
         yield f"| `{spec.name}` | {default} | {meaning} |"
-
-
-def _run_keys() -> Iterator[str]:
-    yield "\nEvery field of a run is a key as well, and goes into the input of scheduled runs."
-    yield "The defaults of some differ:\n"
-    for name, spec in RUN_KEYS.items():
-        if spec.default != FIELDS[name].default:
-            yield f"- `{name}` is `{json.dumps(spec.default)}` by default."
 
 
 if __name__ == "__main__":

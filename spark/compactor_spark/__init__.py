@@ -24,5 +24,5 @@ What runs where, and what each module passes to the next:
 
 The order of writes is that of every other worker. Tasks do steps 1 to 3 (read, store, verify);
 only the driver commits and publishes, so a task that is retried or runs twice cannot publish
-twice. ``compactor.runs.partition_progress`` handles a partition's log, plan and counts.
+twice. ``compactor.partition.work`` handles a partition's log, plan and counts.
 """

@@ -2,9 +2,10 @@
 
     spark-submit ... compact_partitions.py --run s3://BUCKET/<state prefix>/runs/<run id>/
 
-Discovery has written ``settings.json`` and ``oversized.json`` there. The job writes receipts as the
-Lambda function does, and ``spark-result.json`` or ``spark-error.json``. Its exit code is 0 when
-every partition was done, 1 when something failed, and 2 when the arguments are wrong.
+Discovery has written ``settings.json`` there, and workers have left partitions in ``oversized/``.
+The job writes receipts as the Lambda function does, and ``spark-result.json`` or
+``spark-error.json``. Its exit code is 0 when every partition was done, 1 when something failed, and
+2 when the arguments are wrong.
 """
 
 from __future__ import annotations

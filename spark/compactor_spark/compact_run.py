@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from compactor.clock import NoDeadline, SystemClock, instant, new_run_id
-from compactor.discovery.discover import Discovery
+from compactor.discovery.work_list import Discovery
 from compactor.errors import CompactorError, InvalidInput
-from compactor.layout import run_key
+from compactor.failures import first_line
 from compactor.orchestration.messages import Answer, Desk, Order
 from compactor.orchestration.partition_retry import STOPPED
 from compactor.orchestration.run import Given, run_whole
@@ -40,14 +40,13 @@ from compactor.settings.settings import Settings
 from compactor_spark.console import Console
 from compactor_spark.job import compact_listed, start_session, stop_session
 from compactor_spark.places import RunPlace
-from compactor_spark.rounds import first_line
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 NAME = "compact_run"
-# Partitions cleaned up concurrently, by threads of the driver that mostly wait for S3.
-_CLEAN_UPS = 8
+# Orders carried out concurrently, by threads of the driver that mostly wait for S3.
+_SLOTS = 8
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2 if isinstance(error, InvalidInput) else 1
     finally:
         stop_session(session)
-    bucket, key = run_key(settings, report.run_id, "report.json")
+    bucket, key = settings.layout.run(report.run_id, "report.json")
     console.say(_verdict(report))
     console.say(f"report: s3://{bucket}/{key}")
     return 0 if report.status == "succeeded" else 1
@@ -110,13 +109,13 @@ class ThisJob:
 class DriverThreads:
     """Implements :class:`compactor.orchestration.workers.Workers` in threads of this process.
 
-    All partitions are compacted by Spark, so that the orders are those of clean-up.
+    With engine spark they only look for partitions with work, and clean up.
     """
 
     settings: Settings
     store: ObjectStore
     run_id: str
-    slots: int = _CLEAN_UPS
+    slots: int = _SLOTS
     own_time: bool = True
     _stopped: bool = False
 
@@ -143,7 +142,7 @@ class _Show(Observer):
     console: Console
 
     def discovered(self, found: Discovery) -> None:
-        self.console.say(f"discovered {len(found.oversized):,} partitions with work")
+        self.console.say(f"discovered {len(found.partitions):,} partitions")
 
     def planned_clean_up(self, partitions: int) -> None:
         self.console.say(f"cleaning up {partitions:,} partitions")

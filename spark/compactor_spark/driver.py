@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from compactor.clock import NoDeadline, SystemClock
-from compactor.discovery.work_items import WorkItem
+from compactor.model import Partition
+from compactor.partition.events import event_listing
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Receipt
 from compactor.ports import StoreTraits
-from compactor.runs.event_listing import event_listing
-from compactor.runs.partition_receipts import Receipt
-from compactor.runs.partition_run import PartitionRun
 from compactor.s3.store import S3Store
 from compactor_spark.answers import Answer, GroupTask
 from compactor_spark.console import Console
@@ -43,7 +43,7 @@ class Driver:
     """Compacts the oversized partitions of one run.
 
     Args:
-        loaded: the run's settings and work items, as discovery wrote them.
+        loaded: the run's settings and partitions.
         client: serves the driver's own requests.
         console: shows progress.
         traits: store features that are safe to rely on.
@@ -70,7 +70,7 @@ class Driver:
             A receipt for each partition. The receipts are also stored.
         """
         store = S3Store(self.client).with_traits(self.traits)
-        partitions = [self._partition(item, store) for item in self.loaded.items]
+        partitions = [self._partition(one, store) for one in self.loaded.partitions]
         settings, run_id = self.loaded.settings, self.loaded.run_id
         region = self.client.meta.region_name
         rounds = Rounds(session.sparkContext, settings, run_id, region, traits=self.traits)
@@ -86,14 +86,14 @@ class Driver:
                 stop()
             return list(pool.map(OversizedPartition.finish, partitions))
 
-    def _partition(self, item: WorkItem, shared: S3Store) -> OversizedPartition:
+    def _partition(self, partition: Partition, shared: S3Store) -> OversizedPartition:
         # Connections are shared: a thousand partitions with some each would exhaust the files that
         # a process may open, and PySpark's own select() fails from the 1,024th on.
         store = shared.counted_apart()
         settings, run_id = self.loaded.settings, self.loaded.run_id
         clock = SystemClock()
         run = PartitionRun(
-            item.partition,
+            partition,
             settings,
             store,
             clock,

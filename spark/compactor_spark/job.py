@@ -11,6 +11,7 @@ from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from compactor.clock import SystemClock
+from compactor.failures import first_line
 from compactor.ports import StoreTraits
 from compactor.probe.probe import traits_for
 from compactor.s3.store import S3Store
@@ -20,7 +21,6 @@ from compactor_spark.driver import Driver
 from compactor_spark.hours import Hours, hours_of
 from compactor_spark.outcome import Outcome
 from compactor_spark.places import LoadedRun, RunPlace, load_run
-from compactor_spark.rounds import first_line
 from compactor_spark.upsert.merging import Merging
 from compactor_spark.upsert.opening import start_settings
 

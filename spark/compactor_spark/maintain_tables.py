@@ -23,18 +23,18 @@ from pyspark.sql import SparkSession
 
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput, ObjectMissing
-from compactor.layout import RUNS
+from compactor.failures import first_line
 from compactor.ports import ObjectStore
 from compactor.s3.store import S3Store, make_client
+from compactor.settings.layout import RUNS
 from compactor.settings.tables import DELTA
 from compactor.settings.uris import S3Uri, parse_location
 from compactor_spark.console import Console
 from compactor_spark.log_store import one_driver_only
-from compactor_spark.maintain.job import Maintenance
 from compactor_spark.maintain.opening import open_maintained, start_settings
-from compactor_spark.rounds import first_line
 from compactor_tables import document_keys as places
 from compactor_tables.lease import Leases
+from compactor_tables.maintenance_job import Maintenance
 from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor_tables.orders import Order, read_order
 

@@ -27,7 +27,7 @@ _TASKS = "spark.sql.shuffle.partitions"
 _LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _JARS_ACCEPTED = (
     "the jars of {} among Spark's own (docs/tables.md says which, and how a run gets them; of a"
-    " deployment the key spark_jars does)"
+    " deployment the key spark.jars does)"
 )
 
 

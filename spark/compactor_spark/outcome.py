@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compactor.errors import NotMerged
+from compactor.partition.receipts import Receipt
 from compactor.ports import ObjectStore
 from compactor.report.report import total
 from compactor.report.run_records import SPARK_ERROR_NAME
-from compactor.runs.partition_receipts import Receipt
 from compactor.sinks.table_receipts import TableReceipt
 from compactor_spark.hours import NO_HOURS, Hours
 from compactor_spark.places import RunPlace, write_record

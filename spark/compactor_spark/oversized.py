@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from compactor.cleaning.orphans import abort_losers
@@ -19,16 +18,17 @@ from compactor.errors import (
     TransientStoreError,
     UploadLost,
 )
+from compactor.failures import first_line
 from compactor.log.encoding import decode_commit
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.group import drop
-from compactor.runs.listings import Window
-from compactor.runs.partition_progress import PartitionProgress, show
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.partition_run import PartitionRun
-from compactor.runs.receipt_writer import Elsewhere, Recorder
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.listing import Window
+from compactor.partition.receipts import Counts, Cursor, Receipt, ReceiptWriter, read
+from compactor.partition.steps import show
+from compactor.partition.work import PartitionWork
 from compactor_spark.answers import Answer
-from compactor_spark.rounds import TASK_LOST, first_line
+from compactor_spark.rounds import TASK_LOST
 
 # Attempts at a group when the store did not answer or an executor was lost.
 MAX_TRIES = 3
@@ -78,14 +78,14 @@ class OversizedPartition:
 
     def __init__(self, run: PartitionRun) -> None:
         self.run = run
-        self.progress: PartitionProgress | None = None
+        self.work: PartitionWork | None = None
         self.error: Exception | None = None
-        self._recorder = Recorder(run, Counts())
-        self._elsewhere = Elsewhere()
+        self._writer = ReceiptWriter(run, Counts())
+        self._writer.receipt.by_spark = True
+        # Of the tasks.
+        self._seconds = 0.0
+        self._requests: Counter[str] = Counter()
         self._open: list[Window] = [Window()]
-        # All listed windows, in order. The first _at_rest of them had nothing left when listed.
-        self._windows: list[Window] = []
-        self._at_rest = 0
         self._again: list[Window] = []
         self._tries: Counter[str] = Counter()
         self._failed: list[tuple[str, str]] = []
@@ -112,11 +112,11 @@ class OversizedPartition:
         """Return the groups of the next round; an error ends only this partition."""
         planned: list[PlannedGroup] = []
         try:
-            progress = self._look_at_log()
+            work = self._look_at_log()
             while self.has_more and not budget.spent:
-                planned += self._plan_window(progress, self._open.pop(0), budget)
+                planned += self._plan_window(work, self._open.pop(0), budget)
             # Drop what was listed ahead: the tasks take a while, and there are many partitions.
-            progress.windows.pause()
+            work.listing.drop_pages()
         except Exception as error:
             self.error = error
             return ()
@@ -124,16 +124,16 @@ class OversizedPartition:
 
     def take(self, planned: PlannedGroup, answer: Answer) -> None:
         """Commit and publish the output that a task stored, or handle its error."""
-        self._elsewhere.seconds += answer.seconds
-        self._elsewhere.requests += answer.requests
-        progress = self.progress
-        if progress is None or self.error is not None:
+        self._seconds += answer.seconds
+        self._requests += answer.requests
+        work = self.work
+        if work is None or self.error is not None:
             self._drop(answer)
             return
         try:
-            self._take(progress, planned, answer)
+            self._take(work, planned, answer)
         except CommitConflict as error:
-            progress.refuse(CommitConflict)
+            work.count_set_back(CommitConflict)
             self._plan_again(planned.window, str(error))
         except (TransientStoreError, UploadLost) as error:
             # Whether the commit was written is seen when the log is refreshed.
@@ -145,15 +145,15 @@ class OversizedPartition:
         """Queue refused windows for planning, unless too many rounds made no progress."""
         self._open = self._again + self._open
         self._again = []
-        progress = self.progress
-        if progress is None or self.error is not None:
+        work = self.work
+        if work is None or self.error is not None:
             return
         try:
-            if self._refusal and progress.result.groups == self._groups_before:
-                progress.attempts.set_back(TransientStoreError(self._refusal))
+            if self._refusal and work.groups == self._groups_before:
+                work.set_back(TransientStoreError(self._refusal))
         except TransientStoreError as error:
             self.error = error
-        self._refusal, self._groups_before = "", progress.result.groups
+        self._refusal, self._groups_before = "", work.groups
 
     def finish(self) -> Receipt:
         """Settle the log, abort the uploads of tasks that lost, and write the receipt.
@@ -161,103 +161,86 @@ class OversizedPartition:
         Returns:
             The receipt. If it could not be stored, it names the error.
         """
-        progress, recorder = self.progress, self._recorder
+        work, writer, receipt = self.work, self._writer, self._writer.receipt
         try:
-            if progress is not None and not isinstance(self.error, IntegrityError):
-                recorder.did(progress.finish())
-                unpublished = progress.state.unpublished.values()
+            if work is not None and not isinstance(self.error, IntegrityError):
+                if not work.finish():
+                    receipt.status = "more"
+                unpublished = work.state.unpublished.values()
                 abort_losers(self.run.store, self.run.destination, unpublished)
-                recorder.receipt.shown = show(self.run)
+                receipt.shown = show(self.run)
         except Exception as error:
             self.error = self.error or error
         if self.failure is not None:
-            recorder.failed(*self.failure)
-        state = None if progress is None else progress.state
+            receipt.fail(*self.failure)
+        # Windows are planned in any order, so the next call begins at the start.
+        receipt.cursor = Cursor()
         try:
-            recorder.close(state, self._elsewhere)
-            recorder.write()
-            if state is not None and not isinstance(self.error, IntegrityError):
-                self.run.log.checkpoint(state)
+            if work is not None:
+                work.close()
+            state = None if work is None else work.state
+            writer.close(state, seconds=self._seconds, requests=self._requests)
+            writer.write()
+            if work is not None and not isinstance(self.error, IntegrityError):
+                work.write_checkpoint()
         except Exception as error:
-            recorder.failed(type(error).__name__, first_line(error))
-        if progress is not None and self.failure is None:
-            # Only saves the next job some work; this one has succeeded without it.
-            with suppress(CompactorError):
-                self._leave_rest(progress)
-        return recorder.receipt
+            receipt.fail(type(error).__name__, first_line(error))
+        return receipt
 
-    def _leave_rest(self, progress: PartitionProgress) -> None:
-        """Record for discovery that the partition is at rest, if it is."""
-        windows = self._windows
-        if self.run.listing is not None:
-            return
-        if windows and not self._at_rest and len(windows) == 1:
-            # This run may have compacted all of it, so the window is planned again. For several
-            # windows that would take many requests: the next job finds out.
-            if progress.windows.plan(windows[0]).groups:
-                return
-            progress.windows.rest.ended(windows[0], progress.state)
-        elif self._at_rest < len(windows):
-            return
-        progress.windows.rest.leave(progress.state, progress.result, self._recorder.receipt.shown)
-
-    def _look_at_log(self) -> PartitionProgress:
-        if self.progress is None:
-            self.progress = PartitionProgress(self.run, self.run.log.load())
+    def _look_at_log(self) -> PartitionWork:
+        if self.work is None:
+            run, receipt = self.run, self._writer.receipt
+            if (before := read(run.settings, run.run_id, run.partition, run.store)) is not None:
+                # What the worker did that left the partition to Spark.
+                receipt.counts = before.counts
+            self.work = PartitionWork(run, run.log.load(), receipt)
         elif self._open:
-            self.run.log.refresh(self.progress.state)
-        self.progress.settling.settle()
-        return self.progress
+            self.run.log.refresh(self.work.state)
+        self.work.publish_unpublished()
+        return self.work
 
     def _plan_window(
-        self, progress: PartitionProgress, window: Window, budget: Budget
+        self, work: PartitionWork, window: Window, budget: Budget
     ) -> list[PlannedGroup]:
         listed_before = window.listed
-        groups = progress.windows.plan(window).groups
+        groups = work.plan(window).groups
         following = None if listed_before else window.following()
         if following is not None:
             self._open.append(following)
-        if not listed_before:
-            if not groups and self._at_rest == len(self._windows):
-                progress.windows.rest.ended(window, progress.state)
-                self._at_rest += 1
-            self._windows.append(window)
         budget.take(sum(len(group.sources) for group in groups))
         if not groups:
             return []
-        destination = progress.destination
+        destination = replace(self.run.destination, log_id=work.log_id())
         return [PlannedGroup(self, window, group, destination) for group in groups]
 
-    def _take(self, progress: PartitionProgress, planned: PlannedGroup, answer: Answer) -> None:
-        if progress.notes.learn(answer.misfits):
+    def _take(self, work: PartitionWork, planned: PlannedGroup, answer: Answer) -> None:
+        if work.learn(answer.misfits):
             self._plan_again(planned.window)
         if answer.error:
-            self._take_error(progress, planned, answer)
+            self._take_error(work, planned, answer)
         elif answer.draft:
             draft = decode_commit(answer.draft)
-            news = progress.groups.news_of(replace(draft, created_at=self.run.clock.now()))
+            news = work.news_of(replace(draft, created_at=self.run.clock.now()))
             if news is not None:
-                progress.groups.commit(news)
+                work.commit(news)
 
-    def _take_error(
-        self, progress: PartitionProgress, planned: PlannedGroup, answer: Answer
-    ) -> None:
+    def _take_error(self, work: PartitionWork, planned: PlannedGroup, answer: Answer) -> None:
         group = planned.group
         if answer.error == IntegrityError.__name__:
             raise IntegrityError(answer.cause)
         if answer.error == NothingReadable.__name__:
-            progress.groups.leave_unread(group, QuarantineReason.ACCESS_DENIED, answer.cause)
+            work.leave_unread(group, QuarantineReason.ACCESS_DENIED, answer.cause)
             self._plan_again(planned.window)
             return
         if answer.error in _PLAN_AGAIN:
-            progress.refuse(_PLAN_AGAIN[answer.error])
+            work.count_set_back(_PLAN_AGAIN[answer.error])
             self._plan_again(planned.window, answer.cause)
             return
         self._tries[group.id] += 1
         if answer.error in _TRY_AGAIN and self._tries[group.id] < MAX_TRIES:
             self._plan_again(planned.window, answer.cause)
             return
-        progress.notes.set_aside(group)
+        work.set_aside(group.sources)
         self._failed.append((answer.error, f"group {group.id}: {answer.cause}"))
 
     def _plan_again(self, window: Window, refusal: str = "") -> None:

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from compactor.discovery.work_items import (
-    OVERSIZED_NAME,
-    SETTINGS_NAME,
-    WorkItem,
-    require_known_run,
-)
+from compactor.discovery.work_list import SETTINGS_NAME, oversized_partitions, require_known_run
 from compactor.errors import InvalidInput, ObjectMissing
-from compactor.layout import run_key
+from compactor.model import Partition
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
@@ -60,15 +55,15 @@ class RunPlace:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """A run, as discovery recorded it."""
+    """A run, and the partitions that its workers left to Spark."""
 
     run_id: str
     settings: Settings
-    items: Sequence[WorkItem]
+    partitions: Sequence[Partition]
 
 
 def load_run(place: RunPlace, store: ObjectStore) -> LoadedRun:
-    """Read the settings and the list of oversized partitions.
+    """Read the settings and the records of oversized partitions.
 
     Raises:
         InvalidInput: one of them is missing or malformed, or the settings belong to a run
@@ -77,13 +72,11 @@ def load_run(place: RunPlace, store: ObjectStore) -> LoadedRun:
     """
     require_known_run(place.bucket, place.prefix, store)
     settings = _settings(place, store)
-    if run_key(settings, place.run_id, "") != (place.bucket, place.prefix):
+    if settings.layout.run(place.run_id) != (place.bucket, place.prefix):
         found = settings.s3_state_uri
         raise InvalidInput(SETTINGS_NAME, found, f"an s3_state_uri that contains {place.uri}")
-    items = _json(place, OVERSIZED_NAME, store)
-    if not isinstance(items, list):
-        raise InvalidInput(OVERSIZED_NAME, items, "a JSON array of work items")
-    return LoadedRun(place.run_id, settings, [WorkItem.from_dict(item) for item in items])
+    partitions = list(oversized_partitions(place.bucket, place.prefix, store))
+    return LoadedRun(place.run_id, settings, partitions)
 
 
 def _settings(place: RunPlace, store: ObjectStore) -> Settings:

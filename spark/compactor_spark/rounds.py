@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from pyspark import SparkContext
 
+from compactor.failures import first_line
 from compactor.ports import StoreTraits
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
@@ -143,10 +144,3 @@ def slices_of(tasks: Sequence[GroupTask], cores: int) -> list[list[GroupTask]]:
             size, sources = task.group.size, len(task.group.sources)
         slices[-1].append(task)
     return slices
-
-
-def first_line(error: Exception) -> str:
-    """Return an error's message in one line; for a Java error, without the stack trace."""
-    java = getattr(error, "java_exception", None)
-    text = str(error if java is None else java.getMessage())
-    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from compactor.log.encoding import encode_commit
 from compactor.outputs.group import draft_of
 from compactor.outputs.pending import PendingOutput
+from compactor.partition.steps import store as store_group
 from compactor.ports import ObjectStore, StoreTraits
 from compactor.process import memory as worker_process
-from compactor.runs.storing import store as store_group
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.encryption import ENCRYPTION_VARIABLE
 from compactor.settings.settings import Settings

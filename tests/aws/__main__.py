@@ -16,11 +16,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from compactor.errors import CompactorError
-from compactor_cli.commands.account import region_of_environment
-from compactor_cli.commands.asking import is_agreed, require_answer
-from compactor_cli.commands.store import open_store
-from compactor_cli.deployed.aws import Aws
-from compactor_cli.deployed.stack import Stack, find_stack
+from compactor_cli.console import is_agreed, require_answer
+from compactor_cli.failures import region_of_environment
+from compactor_cli.stack import Aws, Stack, find_stack
+from compactor_cli.store import open_store
 from tests.aws import deployment, objects
 from tests.aws.session import BUDGET, Actions, whole_test
 from tests.aws.world import Names, World
@@ -86,12 +85,14 @@ def _test(args: argparse.Namespace) -> int:
     s3 = aws.client("s3")
     s3.meta.events.register("before-call.s3", lambda model, **_: counts.update([model.name]))
 
-    def deploy(context: Mapping[str, Any]) -> Stack:
+    def deploy(documents: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Stack]:
         with TemporaryDirectory(prefix="compactor-smoke-") as directory:
-            assembly = Path(directory)
-            deployment.synthesize(context, names, assembly, s3.meta.region_name)
-            deployment.deploy(assembly)
-        return find_stack(aws, context["name"])
+            assemblies = {what: Path(directory, what) for what in documents}
+            for what, document in documents.items():
+                deployment.synthesize(document, names, assemblies[what], s3.meta.region_name)
+            for assembly in assemblies.values():
+                deployment.deploy(assembly, world.remaining_seconds)
+        return {what: find_stack(aws, stack) for what, stack in names.stacks.items()}
 
     def destroy(stack: str) -> None:
         deployment.destroy(stack, aws.client)

@@ -8,14 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import aws_cdk
-
-from cdk import REPOSITORY, checks
-from cdk.app import read_flags
-from cdk.config import Config
-from cdk.config_checks import require_region
-from cdk.emr_serverless import stop_application
-from cdk.stack import CompactorStack
+from cdk import REPOSITORY
+from cdk.app import build
+from cdk.applications import stop_application
+from cdk.config import read
 from tests.aws.world import Names
 
 _CDK = REPOSITORY / "node_modules" / ".bin" / "cdk"
@@ -36,61 +32,67 @@ class ForeignPlace(Exception):
     """A template names a bucket, database or table that is not of the test."""
 
 
-def contexts(
+def documents(
     names: Names, key: str, vpc: Mapping[str, Any] | None = None
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return the keys of the two deployments, by what they are for."""
+    """Return what deployment.toml would have, by what each deployment is for."""
     source, lake = names.source, names.lake
     keys = {"source": key, "destination": key}
+    table = f"glue:{names.database}.people"
     return {
         "runs": {
             "name": names.stacks["runs"],
-            "s3_source_uri": f"s3://{source}/raw/",
-            "s3_destination_uri": f"s3://{lake}/compacted/",
-            "date_format": "%Y/%m/%d",
-            "reader_table": f"glue:{names.database}.logs",
-            "ingest": "events",
+            "kms_key": keys,
             # No run but those of the list is to start.
-            "events_seconds": 86_400,
-            "clean_up": "delete",
-            "retention_days": 0,
-            "kms_keys": keys,
+            "events": {"seconds": 86_400},
+            "job": {
+                "s3_source_uri": f"s3://{source}/raw/",
+                "s3_destination_uri": f"s3://{lake}/compacted/",
+                "date_format": "%Y/%m/%d",
+                "reader_table": f"glue:{names.database}.logs",
+                "clean_up": "delete",
+                "retention_days": 0,
+            },
             **({"vpc": vpc} if vpc else {}),
         },
         "tables": {
             "name": names.stacks["tables"],
-            "s3_source_uri": f"s3://{source}/people/",
-            "s3_destination_uri": f"s3://{lake}/people/",
-            "depth": 3,
-            "table": f"glue:{names.database}.people",
-            "upsert_key": ["id"],
-            "order_by": ["at"],
-            "parquet_schema": "id BIGINT, at BIGINT, name STRING",
-            "maintenance": {"tables": [f"glue:{names.database}.people"]},
-            "maintenance_locations": [f"s3://{lake}/people.table/"],
-            "kms_keys": {**keys, "maintenance": key},
+            "kms_key": keys,
+            "job": {
+                "s3_source_uri": f"s3://{source}/people/",
+                "s3_destination_uri": f"s3://{lake}/people/",
+                "depth": 3,
+                "table": table,
+                "upsert_key": ["id"],
+                "order_by": ["at"],
+                "parquet_schema": "id BIGINT, at BIGINT, name STRING",
+            },
+            "maintenance": {
+                "locations": [f"s3://{lake}/people.table/"],
+                "kms_key": key,
+                "job": {"s3_state_uri": f"s3://{lake}/_maintenance/", "tables": [table]},
+            },
         },
     }
 
 
 def synthesize(
-    context: Mapping[str, Any], names: Names, directory: Path, region: str | None = None
+    document: Mapping[str, Any],
+    names: Names,
+    directory: Path,
+    region: str | None = None,
+    context: Mapping[str, Any] = {},
 ) -> None:
-    """Write the assembly of a deployment; cdk.json and its keys are not read.
+    """Write the assembly of a deployment; no file of the checkout is read.
 
     Raises:
-        ForeignPlace: its template names something that is not of the test.
+        ForeignPlace: a template names something that is not of the test.
         InvalidInput: a key or value is not accepted.
         RuntimeError: a check has findings.
     """
-    app = aws_cdk.App(
-        context={**read_flags(), **context}, outdir=str(directory), analytics_reporting=False
-    )
-    config = Config.from_context(app.node.get_all_context())
-    require_region(config, region)
-    CompactorStack(app, config)
-    checks.attach(app, config)
-    app.synth()
+    deployment = read(document)
+    deployment.require_region(region)
+    build(deployment, directory, context).synth()
     for template in directory.glob("*.template.json"):
         if foreign := sorted(foreign_places(template.read_text("utf-8"), names)):
             raise ForeignPlace(f"{template.name} names {', '.join(foreign)}")
@@ -106,30 +108,33 @@ def foreign_places(template: str, names: Names) -> Iterator[str]:
             yield place
 
 
-def deploy(assembly: Path) -> None:
+def deploy(assembly: Path, seconds: float) -> None:
     """Deploy an assembly as it is.
 
     Raises:
         RuntimeError: the CDK's command line failed.
+        TimeoutExpired: it took longer than so many seconds.
     """
-    words = [str(_CDK), "deploy", "--app", str(assembly), "--require-approval", "never"]
+    words = [str(_CDK), "deploy", "--all", "--app", str(assembly), "--require-approval", "never"]
     # In its own session: a terminal's interrupt reaches this process, which then removes all.
-    ended = subprocess.run(words, cwd=assembly, check=False, start_new_session=True)
+    ended = subprocess.run(
+        words, cwd=assembly, check=False, start_new_session=True, timeout=seconds
+    )
     if ended.returncode:
         raise RuntimeError(f"cdk deploy ended with status {ended.returncode}")
 
 
 def destroy(stack: str, clients: Callable[[str], Any]) -> None:
-    """Remove a stack, by name.
+    """Remove a stack, by name; what its Spark application still runs is canceled.
 
     Raises:
-        RuntimeError: a Spark job of it still runs.
+        RuntimeError: a Spark job of it still runs after that.
         ClientError, WaiterError: CloudFormation did not delete it; or it is not there.
     """
     cloudformation = clients("cloudformation")
     # ValidationError, "does not exist": there is nothing to remove.
     cloudformation.describe_stacks(StackName=stack)
-    if why := stop_application(stack, clients):
+    if why := stop_application(stack, clients, cancel=True):
         raise RuntimeError(why)
     cloudformation.delete_stack(StackName=stack)
     cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack)

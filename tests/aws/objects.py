@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -22,6 +24,8 @@ VERSIONED, READ, WITHIN = "2026-01-04", "2026-01-05", "2026-01-06"
 FEW = 20
 TAG = "compactor-smoke"
 _DAYS = 7
+# Step Functions stops an execution within seconds, and cancels its Spark job.
+_LOOKS, _LOOK_SECONDS = 20, 3.0
 _GONE = re.compile(r"NotFound|NoSuch|404|does not exist")
 _NAME = re.compile(r"compactor[-_]smoke[-_]([0-9a-f]{8})(?![0-9a-f])")
 
@@ -84,21 +88,37 @@ def left(clients: Clients) -> set[str]:
 def remove(clients: Clients, names: Names, destroy: Callable[[str], None]) -> list[str]:
     """Remove everything of one smoke test; return what could not be removed, and why.
 
+    Executions are stopped first, since they use all else. Buckets go only after the stacks, which
+    cannot be deleted without them: a stack with events writes to its source's notifications.
+
     Args:
         clients: returns the client of a service.
         names: of the test.
         destroy: removes a stack, by name.
     """
-    steps: list[tuple[str, Callable[[], None]]] = [
-        *((stack, lambda one=stack: destroy(one)) for stack in names.stacks.values()),
-        ("tables of the registry", lambda: _remove_registries(clients("dynamodb"), names)),
-        *(
-            (bucket, lambda one=bucket: _remove_bucket(clients("s3"), one, names))
-            for bucket in names.buckets
-        ),
-        (names.database, lambda: _remove_database(clients("glue"), names.database)),
-        (names.key_alias, lambda: _remove_key(clients("kms"), names.key_alias)),
-    ]
+    stacks = names.stacks.values()
+    failures = _failures(
+        [
+            ("executions", lambda: _stop_executions(clients("stepfunctions"), names)),
+            *((stack, lambda one=stack: destroy(one)) for stack in stacks),
+        ]
+    )
+    if failures:
+        return [*failures, "buckets, database and key: they stay while a stack may need them"]
+    return _failures(
+        [
+            ("tables of the registry", lambda: _remove_registries(clients("dynamodb"), names)),
+            *(
+                (bucket, lambda one=bucket: _remove_bucket(clients("s3"), one, names))
+                for bucket in names.buckets
+            ),
+            (names.database, lambda: _remove_database(clients("glue"), names.database)),
+            (names.key_alias, lambda: _remove_key(clients("kms"), names.key_alias)),
+        ]
+    )
+
+
+def _failures(steps: Iterable[tuple[str, Callable[[], None]]]) -> list[str]:
     failures = []
     for what, step in steps:
         try:
@@ -114,6 +134,36 @@ def remove(clients: Clients, names: Names, destroy: Callable[[str], None]) -> li
 def _pages(client: Any, operation: str, name: str) -> Iterator[Any]:
     for page in client.get_paginator(operation).paginate():
         yield from page.get(name, ())
+
+
+def _stop_executions(client: Any, names: Names) -> None:
+    """Stop the executions of the test's state machines, and wait for their ends.
+
+    Raises:
+        RuntimeError: one still runs; what it started may still write.
+    """
+    machines = [
+        one["stateMachineArn"]
+        for one in _pages(client, "list_state_machines", "stateMachines")
+        if one["name"].startswith(f"{names.base}-")
+    ]
+    running: list[str] = []
+    for _ in range(_LOOKS):
+        running = [
+            one["executionArn"]
+            for page in map(partial(_running, client), machines)
+            for one in page["executions"]
+        ]
+        if not running:
+            return
+        for execution in running:
+            client.stop_execution(executionArn=execution, cause="the smoke test ended")
+        time.sleep(_LOOK_SECONDS)
+    raise RuntimeError(f"{len(running)} still run")
+
+
+def _running(client: Any, machine: str) -> Any:
+    return client.list_executions(stateMachineArn=machine, statusFilter="RUNNING")
 
 
 def _remove_registries(client: Any, names: Names) -> None:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tests.aws.checks import FAILED, NOT_RUN, OK, Result
+from tests.aws.checks import FAILED, KNOWN, NOT_RUN, OK, Result
 
 _PATTERNS = (
     (re.compile(r"\barn:[\w-]+:[^\s,;'\")\]]+"), "<arn>"),
@@ -51,6 +51,6 @@ def written(
     counts = Counter(one.verdict for one in results)
     width = max((len(one.name) for one in results), default=0)
     table = [f"{one.name:<{width}}  {one.verdict}" for one in results]
-    totals = ", ".join(f"{counts[one]} {one}" for one in (OK, FAILED, NOT_RUN))
+    totals = ", ".join(f"{counts[one]} {one}" for one in (OK, KNOWN, FAILED, NOT_RUN))
     lines = [*(one.line for one in results), "", *table, "", totals, *figures, ""]
     return redacted("\n".join(lines), names)

@@ -130,13 +130,12 @@ def events(world: World) -> None:
     if table is None:
         raise NotRun("the stack has no events")
     client = world.client("dynamodb")
-    expected = 2 * world.per_day
 
     def registered() -> bool:
         pages = client.get_paginator("scan").paginate(TableName=table, Select="COUNT")
-        return bool(sum(page["Count"] for page in pages) >= expected)
+        return any(page["Count"] for page in pages)
 
-    world.until(f"{expected:,} registered objects", registered)
+    world.until("the first registered object", registered)
 
 
 def alarm(world: World) -> None:

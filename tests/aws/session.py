@@ -8,22 +8,22 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from compactor import __version__
-from compactor_cli.deployed.stack import Stack
-from compactor_cli.interrupts import interrupted_by_sigterm
+from compactor_cli.commands import interrupted_by_sigterm
+from compactor_cli.stack import Stack
 from tests.aws import objects
 from tests.aws.checks import FAILED, Check, Result, run_checks
-from tests.aws.deployment import contexts
+from tests.aws.deployment import documents
 from tests.aws.listed import CHECKS
 from tests.aws.report import redacted, written
 from tests.aws.run_checks import spent
 from tests.aws.world import World
 
 BUDGET = """\
-at most 30 minutes and one dollar (list prices of us-east-1):
+at most 30 minutes, the last eight for the removal, and one dollar (list prices of us-east-1):
   two stacks of this version; 2,100 small objects       $0.02
   a dozen runs: Lambda, Step Functions, requests        $0.05
   three jobs of EMR Serverless, four vCPUs each         $0.60
@@ -37,13 +37,14 @@ class Actions:
     """What a session does beyond requests to AWS.
 
     Attributes:
-        deploy: deploys a stack with these keys of a deployment, and returns its outputs.
+        deploy: synthesizes and checks the stacks with these keys, then deploys each; returns them
+            by what they are for.
         destroy: removes a stack, by name.
         show: prints a line.
         vpc: the deployment's key of this name, for the stack of runs; None for no VPC.
     """
 
-    deploy: Callable[[Mapping[str, Any]], Stack]
+    deploy: Callable[[Mapping[str, Mapping[str, Any]]], Mapping[str, Stack]]
     destroy: Callable[[str], None]
     show: Callable[[str], None]
     vpc: Mapping[str, Any] | None = None
@@ -59,7 +60,7 @@ def whole_test(world: World, actions: Actions, checks: Sequence[Check] = CHECKS)
     figures: list[str] = []
     with interrupted_by_sigterm():
         try:
-            world = _made(world, actions)
+            _make(world, actions)
             _run_list(checks, world, actions.show, results)
             figures.append(_cost(world))
             code = int(any(one.verdict == FAILED for one in results))
@@ -89,18 +90,14 @@ def _run_list(
         show(redacted(result.line, _names(world)))
 
 
-def _made(world: World, actions: Actions) -> World:
+def _make(world: World, actions: Actions) -> None:
     actions.show("making buckets, database and key")
     key = objects.make(world.client, world.names)
-    stacks = {}
-    for what, context in contexts(world.names, key, actions.vpc).items():
-        actions.show(f"deploying the stack for {what}")
-        stacks[what] = actions.deploy(context)
-    world = replace(world, stacks=stacks)
+    actions.show("deploying three stacks")
+    world.stacks = actions.deploy(documents(world.names, key, actions.vpc))
     actions.show(f"writing {2 * world.per_day:,} objects")
     for day in (objects.FIRST, objects.REDRIVEN):
         objects.put_day(world, day, world.per_day)
-    return world
 
 
 def _cost(world: World) -> str:

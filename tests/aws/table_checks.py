@@ -44,8 +44,8 @@ def athena_maintenance(world: World) -> None:
     """OPTIMIZE and VACUUM run by the role of the state machine."""
     world.client("athena")
     policies = [{"match": ["*"], "engine": "athena", "closed_after_seconds": 0, "min_files": 2}]
-    machine = world.tables.tables_machine_arn
-    world.run("athena", machine, {**world.tables.tables_input, "policies": policies})
+    machine = world.maintenance.tables_machine_arn
+    world.run("athena", machine, {**world.maintenance.tables_input, "policies": policies})
 
 
 def _require_count(world: World, table: str, expected: int, when: str, where: str = "") -> None:

@@ -15,12 +15,14 @@ from botocore.exceptions import ClientError
 
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
-from compactor_cli.deployed.stack import Stack
+from compactor_cli.stack import Stack
 from tests.aws.checks import CheckFailed, NotRun
 
 PREFIX = "compactor-smoke-"
 SUFFIX = re.compile(r"[0-9a-f]{8}")
 _POLL_SECONDS = 3.0
+#: The whole test has 30 minutes; the last eight are for the removal.
+CHECK_SECONDS = 22 * 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,9 @@ class Names:
 
     @property
     def stacks(self) -> Mapping[str, str]:
-        """The two stacks, by what they are for."""
-        return {"runs": f"{self.base}-r", "tables": f"{self.base}-t"}
+        """The stacks, by what they are for."""
+        tables = f"{self.base}-t"
+        return {"runs": f"{self.base}-r", "tables": tables, "maintenance": f"{tables}-tables"}
 
     @property
     def source(self) -> str:
@@ -86,7 +89,9 @@ class World:
         endpoint: id of the endpoint for S3 in the functions' VPC; empty if they are in none.
         per_day: objects in each of the two date prefixes.
         wait_seconds: the longest wait for one answer.
+        check_seconds: from the beginning until no check waits any more; removal follows.
         pause: waits so many seconds.
+        clock: seconds that only grow.
         executions: ARNs of the runs that were started.
         counts: objects and requests of the test itself.
     """
@@ -98,9 +103,20 @@ class World:
     endpoint: str = ""
     per_day: int = 1_000
     wait_seconds: float = 600.0
+    check_seconds: float = CHECK_SECONDS
     pause: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
     executions: dict[str, str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
+
+    @property
+    def remaining_seconds(self) -> float:
+        """Seconds until the checks end, however many there still are."""
+        return self.began + self.check_seconds - self.clock()
 
     @property
     def runs(self) -> Stack:
@@ -109,8 +125,13 @@ class World:
 
     @property
     def tables(self) -> Stack:
-        """The stack that writes and maintains tables."""
+        """The stack that writes a table."""
         return self._stack("tables")
+
+    @property
+    def maintenance(self) -> Stack:
+        """The stack that maintains it."""
+        return self._stack("maintenance")
 
     @property
     def probes(self) -> S3Uri:
@@ -129,10 +150,11 @@ class World:
         Raises:
             CheckFailed: it was not found in time.
         """
-        end = time.monotonic() + self.wait_seconds
+        seconds = max(0.0, min(self.wait_seconds, self.remaining_seconds))
+        end = self.clock() + seconds
         while not (answer := found()):
-            if time.monotonic() >= end:
-                raise CheckFailed(f"{what}: not within {self.wait_seconds:.0f} seconds")
+            if self.clock() >= end:
+                raise CheckFailed(f"{what}: not within {seconds:.0f} seconds")
             self.pause(_POLL_SECONDS)
         return answer
 
@@ -174,15 +196,15 @@ class World:
     @contextmanager
     def denied(self, bucket: str, action: str, condition: Mapping[str, Any]) -> Iterator[None]:
         """Deny an action on a bucket's objects under a condition, by its policy, in the block."""
+        s3 = self.client("s3")
         statement = {
             "Effect": "Deny",
             "Principal": "*",
             "Action": action,
-            "Resource": f"arn:aws:s3:::{bucket}/*",
+            "Resource": f"arn:{s3.meta.partition}:s3:::{bucket}/*",
             "Condition": condition,
         }
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-        s3 = self.client("s3")
         s3.put_bucket_policy(Bucket=bucket, Policy=policy)
         try:
             yield

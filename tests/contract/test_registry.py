@@ -156,7 +156,7 @@ def test_what_is_pending_comes_in_the_order_of_its_keys(registry: Registry) -> N
 def test_a_mark_takes_an_item_out_of_what_is_pending(registry: Registry) -> None:
     registry.register(STREAM, [item(f"{n:03}", "1") for n in range(120)])
     items = list(registry.pending(STREAM, PARTITION))
-    marks = [Mark(one, ItemState.COMPACTED, "commit-1") for one in items[:110]]
+    marks = [Mark(one, ItemState.COMPACTED) for one in items[:110]]
     assert registry.mark(STREAM, marks, 5_000.0) == 110
     assert pending(registry) == [f"{n:03}" for n in range(110, 120)]
     # The event that comes again finds it compacted.
@@ -168,7 +168,7 @@ def test_a_mark_leaves_alone_what_was_put_again_meanwhile(registry: Registry) ->
     registry.register(STREAM, [item("a", "1"), item("b", "1"), item("c", "1")])
     items = list(registry.pending(STREAM, PARTITION))
     registry.register(STREAM, [item("b", "2", etag="e2")])
-    marks = [Mark(one, ItemState.COMPACTED, "commit-1") for one in items]
+    marks = [Mark(one, ItemState.COMPACTED) for one in items]
     assert registry.mark(STREAM, marks, 5_000.0) == 2
     assert pending(registry) == ["b"]
 

@@ -23,15 +23,15 @@ from random import Random
 import duckdb
 from botocore.exceptions import ClientError
 
-from compactor import layout
 from compactor.catalogs.readers import open_readers
 from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline, SystemClock
 from compactor.limits import WorkerLimits
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts
+from compactor.partition.run import compact_partition
 from compactor.readers.refresh import Refreshing, refresh
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor_local.embedded import EmbeddedS3
@@ -156,12 +156,12 @@ class QueriedLake:
         settings = replace(self.settings, reader_table=table)
         with self._working():
             for day in DAYS:
-                partition = layout.partition_at(settings, f"dt={day}/")
+                partition = settings.partition_at(f"dt={day}/")
                 run = PartitionRun(
                     partition, settings, self.store, SystemClock(), NoDeadline(), self._run_id()
                 )
                 with self.oracle.switching():
-                    record_partition(run, Counts())
+                    compact_partition(run, Counts())
 
     def work_here_and_wait(self) -> None:
         """Time passes, so that clean-up has something to do."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compactor.s3.store import make_client
 from tests.e2e.conftest import Workflow
 
-PARTITIONS, EACH = 9, 3
+PARTITIONS, EACH = 24, 3
 
 
 def seed(workflow: Workflow, day: str) -> None:
@@ -22,19 +22,19 @@ def test_a_partition_of_a_batch_that_fails_is_the_only_one_that_is_not_compacted
     workflow: Workflow,
 ) -> None:
     seed(workflow, "mon")
-    # Batches of four, four and one.
-    first = workflow.run(depth=1, max_concurrency=2)
+    # Two batches of twelve.
+    first = workflow.run(depth=1, max_concurrency=1)
     assert first.status == "SUCCEEDED", first.cause
     assert first.output["totals"]["objects_in"] == PARTITIONS * EACH
     assert first.progress.partitions_done == PARTITIONS
-    # Discovery, three batches, report.
-    assert first.progress.invocations == 5
+    # Discovery, two batches, report.
+    assert first.progress.invocations == 4
 
     client = make_client(workflow.s3.endpoint_url)
     entry = f"_compactor/compacted/partitions/1/commits/{1:020}.checkpoint.json.gz"
     client.put_object(Bucket=workflow.lake, Key=entry, Body=b"no checkpoint at all")
     seed(workflow, "tue")
-    second = workflow.run(depth=1, max_concurrency=2)
+    second = workflow.run(depth=1, max_concurrency=1)
 
     assert (second.status, second.error) == ("FAILED", "PartitionsFailed")
     assert second.cause is not None

@@ -175,6 +175,6 @@ def test_a_week_later_the_job_file_alone_takes_what_arrived_since(
     assert (summary["objects_before"], summary["partitions"]) == (14, 8)
     monkeypatch.undo()
     assert f"{MANY + 14} sources" in shell.run("compactor verify logs --deep")
-    assert "succeeded" in shell.run("compactor report logs")
+    assert "succeeded" in shell.run("compactor runs show logs")
     listed = shell.run(f"compactor ls logs in/{NOW:%Y/%m/%d}/")
     assert listed.count("\n") == MANY

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from compactor.clock import NoDeadline, SystemClock
-from compactor.discovery.estimate import expected
 from compactor.money import RunWork, charged_requests, cost_of
+from compactor.money.estimate import expected
 from compactor.orchestration.in_process import ThisProcess
 from compactor.orchestration.messages import Desk
 from compactor.orchestration.run import Ended, Given, run_whole
@@ -27,7 +27,6 @@ from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_cli.commands import main
 from compactor_cli.commands.plan import find, forecast
-from compactor_cli.plan_money import standing_of
 from compactor_local.embedded import EmbeddedS3, SeedObject
 
 DAY = 86_400
@@ -110,11 +109,10 @@ class Lake:
     def planned(self) -> RunWork:
         store = S3Store(make_client(self._s3.endpoint_url))
         found = find(self.settings, store)
-        foretold = forecast(found.items, self.settings, store)
+        foretold = forecast(found.partitions, self.settings, store)
         looked = store.requests.snapshot()
-        new = sum(one.is_new and bool(one.plan.groups) for one in foretold)
-        standing = standing_of(self.settings, store, new, deployed=False)
-        return expected([one.plan for one in foretold], self.settings, looked, standing)
+        plans = [each.plan for each in foretold]
+        return expected(plans, self.settings, looked, deployed=False)
 
     def run(self) -> tuple[Ended, RunWork]:
         store = S3Store(make_client(self._s3.endpoint_url))

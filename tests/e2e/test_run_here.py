@@ -20,16 +20,16 @@ import pytest
 
 import compactor
 from compactor.discovery.discover import discover
-from compactor.discovery.work_items import write_work
+from compactor.discovery.work_list import write_work
 from compactor.errors import InvalidInput
 from compactor.orchestration.messages import DONE, Order
 from compactor.orchestration.partition_retry import LOST, STOPPED
-from compactor.runs.partition_receipts import Counts
+from compactor.partition.receipts import Counts
 from compactor.s3.store import S3Store, make_client
 from compactor_cli import whole
 from compactor_cli.commands import main
-from compactor_cli.commands.failures import EXIT_TIME_RAN_OUT
 from compactor_cli.demo_run import execute
+from compactor_cli.failures import EXIT_TIME_RAN_OUT
 from compactor_cli.machine.environment import engine_environment
 from compactor_cli.machine.partition_workers import PartitionWorkers, WorkerTask
 from compactor_cli.whole import Machine
@@ -84,14 +84,14 @@ def workers(s3: EmbeddedS3, tmp_path: Path) -> Iterator[tuple[PartitionWorkers, 
     """One process for a run that has begun, and its orders."""
     lake = Lake(s3)
     store = S3Store(lake.client)
-    found = discover(lake.settings, store, time.time(), committed=lambda partition: set())
+    found = discover(lake.settings, store, time.time())
     write_work(found, lake.settings, "run-1", store)
     with (tmp_path / "log").open("wb") as log:
         environment = engine_environment(s3.environment, s3.endpoint_url)
         task = WorkerTask(lake.settings, "run-1", s3.endpoint_url, environment, log, 60.0)
         made = PartitionWorkers(1, task)
         try:
-            yield made, [Order.to_compact(item, Counts()) for item in found.items]
+            yield made, [Order.to_compact(item, Counts()) for item in found.partitions]
         finally:
             made.close()
 

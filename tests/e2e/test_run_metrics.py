@@ -24,7 +24,7 @@ def run(lake: Lake, file: Path, *words: str) -> tuple[int, dict[str, float]]:
     return code, {sample.name: sample.value for family in families for sample in family.samples}
 
 
-def test_the_oldest_candidate_is_that_of_s3_also_in_a_partition_at_rest(lake: Lake, tmp_path):
+def test_the_oldest_candidate_is_that_of_s3_also_in_a_later_run(lake: Lake, tmp_path):
     file = tmp_path / "compactor.prom"
     assert run(lake, file)[1]["compactor_source_objects"] == PARTITIONS * EACH
     key = "logs/p0/new.json"

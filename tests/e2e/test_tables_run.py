@@ -15,7 +15,7 @@ from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_cli import commands as cli
-from compactor_cli import tables_here
+from compactor_cli.commands import maintain
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_tables.lease import Leases
 from tests.statemachine.fake_tables import stand_ins
@@ -45,7 +45,7 @@ class StandIn:
 def store(s3: EmbeddedS3) -> Iterator[S3Store]:
     with pytest.MonkeyPatch.context() as patch:
         find_embedded(s3, patch)
-        patch.setattr(tables_here, "LocalSpark", StandIn)
+        patch.setattr(maintain, "LocalSpark", StandIn)
         s3.create_bucket(BUCKET)
         memory = MemoryStore(ManualClock())
         memory.add_bucket(BUCKET)
@@ -61,16 +61,23 @@ def store(s3: EmbeddedS3) -> Iterator[S3Store]:
         yield S3Store(make_client())
 
 
+@pytest.fixture
+def by_spark(tmp_path: Path) -> Sequence[str]:
+    path = tmp_path / "spark.json"
+    path.write_text(json.dumps([{"match": ["*"], "engine": "spark"}]), encoding="utf-8")
+    return "--policies", str(path)
+
+
 def told(capsys: pytest.CaptureFixture[str], *words: str, code: int) -> Any:
     capsys.readouterr()
-    assert cli.main(["tables", *words, "--json"]) == code
+    assert cli.main(["maintain", *words, "--json"]) == code
     return json.loads(capsys.readouterr().out)
 
 
 def test_tables_are_found_planned_maintained_and_reported(
-    store: S3Store, capsys: pytest.CaptureFixture[str]
+    store: S3Store, capsys: pytest.CaptureFixture[str], by_spark: Sequence[str]
 ) -> None:
-    prefixes = ("--delta-prefixes", f"s3://{BUCKET}/gold/", "--state-uri", STATE)
+    prefixes = ("--delta-prefixes", f"s3://{BUCKET}/gold/", "--state-uri", STATE, *by_spark)
     ran = told(capsys, "run", *prefixes, code=1)
 
     assert ran["status"] == "failed"
@@ -83,17 +90,13 @@ def test_tables_are_found_planned_maintained_and_reported(
     assert tables[ORDERS]["estimate"]["files"] == 60
     assert tables[ORDERS]["engine"] == "spark"
 
-    status = told(capsys, "status", "--state-uri", STATE, code=1)
-    assert status["run_id"] == ran["run_id"]
-    assert status["report"] == ran["report"]
-    assert told(capsys, "status", ran["run_id"], "--state-uri", STATE, code=1) == status
-
 
 def test_a_table_that_was_just_maintained_is_not_due_by_the_date(
     store: S3Store, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     policies = tmp_path / "policies.json"
-    policies.write_text(json.dumps([{"match": ["*"], "every": 7}]), encoding="utf-8")
+    rule = {"match": ["*"], "every": 7, "engine": "spark"}
+    policies.write_text(json.dumps([rule]), encoding="utf-8")
     state = f"s3://{BUCKET}/due/"
     words = ("run", ORDERS, "--state-uri", state, "--policies", str(policies))
     first = told(capsys, *words, "--only-when-due", code=0)
@@ -106,10 +109,10 @@ def test_a_table_that_was_just_maintained_is_not_due_by_the_date(
 
 
 def test_a_table_that_cannot_be_planned_ends_no_other(
-    store: S3Store, capsys: pytest.CaptureFixture[str]
+    store: S3Store, capsys: pytest.CaptureFixture[str], by_spark: Sequence[str]
 ) -> None:
     missing = f"delta:s3://{BUCKET}/gold/missing/"
-    words = ("run", missing, ORDERS, "--state-uri", f"s3://{BUCKET}/missing/")
+    words = ("run", missing, ORDERS, "--state-uri", f"s3://{BUCKET}/missing/", *by_spark)
     tables = told(capsys, *words, code=1)["report"]["tables"]
 
     assert {one["table"]: one["status"] for one in tables} == {missing: "failed", ORDERS: "done"}
@@ -122,36 +125,13 @@ def test_a_dry_run_takes_no_lease(store: S3Store, capsys: pytest.CaptureFixture[
         "tables"
     ]
 
-    assert table["why"].startswith("a dry run; spark would do it")
+    assert table["why"].startswith("a dry run; worker would do it")
     leases = Leases(store, parse_location(state), ManualClock(1.0))
     assert leases.look(parse_table(ORDERS)) is None
-
-
-def test_a_run_that_has_not_ended_is_shown_by_what_is_there(
-    store: S3Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    state = parse_location(f"s3://{BUCKET}/begun/")
-    listed = json.dumps([{"table": ORDERS}, {"table": SMALL}]).encode()
-    store.put(BUCKET, "begun/runs/r1/tables.json", listed)
-    Leases(store, state, ManualClock(1.0)).take(parse_table(ORDERS), "r1", engine="spark")
-
-    status = told(capsys, "status", "--state-uri", state.uri, code=0)
-    assert (status["run_id"], status["tables"], status["ended"]) == ("r1", 2, [])
-    assert [one["table"] for one in status["working_on"]] == [ORDERS]
-    assert status["report"] is None
-    assert cli.main(["tables", "status", "--state-uri", state.uri]) == 0
-    assert "in progress with spark for" in capsys.readouterr().out
-
-
-def test_a_state_without_a_run_is_reported(
-    store: S3Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["tables", "status", "--state-uri", f"s3://{BUCKET}/empty/"]) == 2
-    assert "a state with a maintenance run" in capsys.readouterr().err
 
 
 def test_what_is_wrong_is_reported_before_anything_starts(
     store: S3Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["tables", "run", ORDERS]) == 2
+    assert cli.main(["maintain", "run", ORDERS]) == 2
     assert "s3_state_uri" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from typing import Any
 import boto3
 
 from compactor.settings.settings import Settings
-from compactor_cli.runs import message_of
+from compactor_cli.failures import message_of
 from compactor_local.engine import Engine, EngineOptions, WorkflowResult
 from tests.faults.figures import Figures
 from tests.faults.processes import compactor

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compactor.settings.encryption import ENCRYPTION_VARIABLE
-from compactor_cli.runs import message_of
+from compactor_cli.failures import message_of
 from compactor_local.engine import Engine, EngineOptions
 from tests.faults.fault_sources import large_partition, partitions
 from tests.faults.fault_world import FaultWorld

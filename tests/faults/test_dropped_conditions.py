@@ -13,7 +13,7 @@ from compactor.model import SourceObject
 from compactor.probe.probe import probe
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.uris import S3Uri
-from compactor_cli.runs import message_of
+from compactor_cli.failures import message_of
 from tests.faults.fault_world import FaultWorld
 from tests.support.fault_proxy import FaultProxy
 from tests.support.server_differences import Condition

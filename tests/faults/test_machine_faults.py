@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from compactor_cli.runs import message_of
+from compactor_cli.failures import message_of
 from compactor_local.engine import Engine, EngineOptions
 from tests.faults.fault_sources import partitions
 from tests.support.faults import Fault, Rule

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gzip
 
-from compactor_cli.runs import message_of
+from compactor_cli.failures import message_of
 from tests.faults.fault_sources import partitions
 from tests.support.faults import Fault, Rule
 

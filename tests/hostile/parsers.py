@@ -14,12 +14,11 @@ from compactor.encoding.parquet_file import column_chunks, open_parquet
 from compactor.errors import IntegrityError, InvalidInput, UnreadableSource
 from compactor.formats import Declaration, detect, framer_for
 from compactor.formats.framing import Framed
-from compactor.layout import checkpoint_key, commit_key
 from compactor.log.log import CommitLog
-from compactor.log.slice_facts import restore_slice
+from compactor.log.manifest import restore_slice
 from compactor.model import Compression, Format
 from compactor.outputs.verify import check_commit
-from compactor.readers.parquet_columns import NoHiveType, hive_columns
+from compactor.rows.hive_types import NoHiveType, hive_columns
 from compactor.rows.parquet_types import columns_of
 from compactor.s3.list_parser import page_of
 from compactor.settings.settings import Settings
@@ -125,7 +124,7 @@ def log_entry(data: bytes) -> None:
     """An entry of a log is one, or the log is damaged; and so is its output, if it lies."""
     store, given = MemoryStore(ManualClock(NOW)), settings()
     store.add_bucket("lake")
-    bucket, key = commit_key(given, PARTITION, 1)
+    bucket, key = given.layout.commit(PARTITION.path, 1)
     store.seed(bucket, key, data)
     log = CommitLog(store, given, PARTITION)
     try:
@@ -143,7 +142,8 @@ def checkpoint(data: bytes) -> None:
     """A checkpoint is one, or the log is damaged."""
     store, given = MemoryStore(ManualClock(NOW)), settings()
     store.add_bucket("lake")
-    bucket, key = checkpoint_key(given, PARTITION, 7)
+    bucket, prefix = given.layout.commits(PARTITION.path)
+    key = f"{prefix}{7:020d}.checkpoint.json.gz"
     store.seed(bucket, key, data)
     try:
         CommitLog(store, given, PARTITION).load()

@@ -6,7 +6,6 @@ import gzip
 
 import zstandard
 
-from compactor.layout import checkpoint_key, commit_key
 from tests.hostile.zstd import frame
 from tests.support.examples import ON_LINES, PARTITION, settings
 from tests.support.parquet_example import PARQUET
@@ -74,14 +73,14 @@ def _state() -> tuple[list[bytes], list[bytes]]:
     world.run()
     stored = world.store.contents("lake", "_compactor/")
     last = world.log.load().last
-    names = [commit_key(settings(), PARTITION, n)[1] for n in range(1, last + 1)]
+    names = [settings().layout.commit(PARTITION.path, n)[1] for n in range(1, last + 1)]
     # Alone in a log, each must be the first entry.
     entries = [gzip.decompress(stored[name]) for name in names]
     first = [
         body.replace(b'"sequence":%d,' % (n + 1), b'"sequence":1,')
         for n, body in enumerate(entries)
     ]
-    checkpoint = gzip.decompress(stored[checkpoint_key(settings(), PARTITION, last)[1]])
+    checkpoint = gzip.decompress(stored[names[-1].replace(".json.gz", ".checkpoint.json.gz")])
     return [gzip.compress(body, 1, mtime=0) for body in first], [
         gzip.compress(checkpoint, 1, mtime=0)
     ]

@@ -13,8 +13,8 @@ from compactor.errors import UnreadableSource
 from compactor.formats import Declaration, detect, framer_for
 from compactor.formats.framing import MOST_EDITS
 from compactor.limits import WorkerLimits
-from compactor.log.left_alone import BY_SETTINGS
-from compactor.log.slice_facts import restore_slice
+from compactor.log.counts import BY_SETTINGS
+from compactor.log.manifest import restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
 from tests.hostile.outcomes import compacted, quarantined
 from tests.support.examples import ON_LINES, TOO_DEEP

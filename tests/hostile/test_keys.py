@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from compactor import layout
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
 from compactor.errors import TransientStoreError
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.outputs.restore import Wanted, find, restore
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.partition_run import PartitionRun
-from compactor.runs.run_partition import record_partition
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts
+from compactor.partition.run import compact_partition
 from compactor.s3.list_parser import ListedPage, page_of
 from tests.hostile.names import NAMES, NAMES_A_COLUMN
 from tests.hostile.seeds import ENTRY
@@ -93,19 +92,19 @@ def test_a_partition_may_have_any_name_and_is_compacted_under_it() -> None:
     for number, name in enumerate(names):
         store.seed("source", f"logs/{name}/x", LINE % number, last_modified=NOW - 9e6)
     given = settings(depth=1, **HIDDEN)
-    found = discover(given, store, NOW, committed=lambda partition: frozenset())
+    found = discover(given, store, NOW)
     left = {name for name in names if len(name.encode()) > 700}
-    assert [item.path for item in found.items] == sorted(f"{name}/" for name in names - left)
-    for item in found.items:
+    assert [item.path for item in found.partitions] == sorted(f"{name}/" for name in names - left)
+    for item in found.partitions:
         clock = ManualClock(NOW)
-        run = PartitionRun(item.partition, given, store, clock, NoDeadline(), "run-1")
-        assert record_partition(run, Counts()).status == "done"
+        run = PartitionRun(item, given, store, clock, NoDeadline(), "run-1")
+        assert compact_partition(run, Counts()).status == "done"
     outputs = store.contents("lake", "compacted/")
     assert sorted(key.rpartition("/")[0] for key in outputs) == sorted(
         f"compacted/{name}" for name in names - left
     )
-    receipts = {layout.receipt_key(given, "run-1", item.partition) for item in found.items}
-    assert len(receipts) == len(found.items)
+    receipts = {given.layout.receipt("run-1", item) for item in found.partitions}
+    assert len(receipts) == len(found.partitions)
     assert all(len(key.encode()) <= 1024 for key in store.contents("lake"))
 
 
@@ -115,10 +114,11 @@ def test_a_partition_whose_outputs_would_have_too_long_keys_is_left_alone_and_re
     long = "p" * 1_000
     store.seed("source", f"logs/{long}/x", b"a\n", last_modified=NOW - 9e6)
     store.seed("source", "logs/short/x", b"a\n", last_modified=NOW - 9e6)
-    found = discover(settings(depth=1), store, NOW, committed=lambda partition: frozenset())
-    assert [item.path for item in found.items] == ["short/"]
-    assert (found.unpartitioned.objects, found.unpartitioned.bytes) == (1, 2)
-    assert found.unpartitioned.examples == (f"logs/{long}/x",)
+    found = discover(settings(depth=1), store, NOW)
+    assert [item.path for item in found.partitions] == ["short/"]
+    skipped = found.skipped["above_the_partitions"]
+    assert (skipped.objects, skipped.bytes) == (1, 2)
+    assert skipped.examples == (f"logs/{long}/x",)
 
 
 # Keys in listings.

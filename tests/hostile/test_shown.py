@@ -13,15 +13,16 @@ from hypothesis import strategies as st
 
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
-from compactor.discovery.work_items import write_work
+from compactor.discovery.work_list import write_work
 from compactor.errors import IntegrityError
 from compactor.escaping import visible
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts
+from compactor.partition.run import compact_partition
 from compactor.report.page import render
 from compactor.report.report import RunIdentity, report
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.partition_run import PartitionRun
-from compactor.runs.run_partition import record_partition
 from compactor_cli import commands as cli
+from compactor_cli.command_line import Action
 from compactor_cli.console import print_error, print_line, print_table
 from tests.hostile.names import HOSTILE, RICH, TERMINAL
 from tests.support.desk import Page
@@ -32,13 +33,16 @@ STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def with_hostile_texts(value: Any, hostile: str) -> Any:
-    """The document with every text in it, but the names of its fields, made hostile."""
+    """The document with every text in it made hostile, but for names of fields and of formats."""
     if isinstance(value, str):
         return value + hostile
     if isinstance(value, list | tuple):
         return [with_hostile_texts(one, hostile) for one in value]
     if isinstance(value, dict):
-        return {name: with_hostile_texts(one, hostile) for name, one in value.items()}
+        return {
+            name: text if name == "format" else with_hostile_texts(text, hostile)
+            for name, text in value.items()
+        }
     return value
 
 
@@ -53,11 +57,11 @@ def a_report() -> dict[str, Any]:
         store.seed("source", f"logs/{name}", b"record\n", last_modified=NOW - 9e6)
     store.seed("source", "logs/a/binary", b"\0", last_modified=NOW - 9e6)
     store.seed("source", "logs/a/young", b"young\n", last_modified=NOW)
-    found = discover(given_, store, NOW, committed=lambda partition: frozenset())
+    found = discover(given_, store, NOW)
     write_work(found, given_, "run-1", store)
-    (item, _) = found.items
-    run = PartitionRun(item.partition, given_, store, ManualClock(NOW), NoDeadline(), "run-1")
-    record_partition(run, Counts())
+    (item, _) = found.partitions
+    run = PartitionRun(item, given_, store, ManualClock(NOW), NoDeadline(), "run-1")
+    compact_partition(run, Counts())
     made = report(RunIdentity("run-1", "2026-01-02", failure="what failed"), given_, store)
     document: dict[str, Any] = msgspec.to_builtins(made)
     assert document["partitions"][0]["quarantined"]
@@ -129,7 +133,7 @@ def test_an_error_with_a_hostile_key_is_one_line_that_can_be_seen(
     def fail(args: object) -> int:
         raise IntegrityError(f"{TERMINAL}\n{RICH}: its slice overlaps")
 
-    module = types.SimpleNamespace(add_arguments=lambda parser: None, run=fail)
+    module = types.SimpleNamespace(run=Action(fail, []))
     monkeypatch.setattr(cli, "import_module", lambda name: module)
     assert cli.main(["plan"]) == 1
     err = capsys.readouterr().err

@@ -14,7 +14,7 @@ import pytest
 from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.deployment import Deployment, deploy
 from tests.infrastructure.cloud.running import Cloud, cloud
-from tests.infrastructure.configurations import CONFIGURATIONS, EVERY, expected_buckets
+from tests.infrastructure.configurations import CONFIGURATIONS, expected_buckets
 
 # The CDK's programs are Node's; the one of the lock lies beside Python.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -27,11 +27,12 @@ Deployed = Callable[[str], Deployment]
 def synthesized(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """``synthesized(name)``: the assembly of a configuration; every check at synth passed."""
     from cdk.app import build
+    from cdk.config import read
 
     @cache
     def synthesize(name: str) -> Assembly:
         outdir = tmp_path_factory.mktemp("assembly")
-        build({"aws:cdk:bundling-stacks": [], **EVERY[name]}, outdir).synth()
+        build(read(CONFIGURATIONS[name]), outdir).synth()
         return Assembly(outdir)
 
     return synthesize
@@ -50,9 +51,8 @@ def deployed(synthesized: Synthesized, _empty_cloud: Cloud) -> Deployed:
     @cache
     def put_up(name: str) -> Deployment:
         _empty_cloud.forget()
-        assembly = synthesized(name)
-        buckets = expected_buckets(EVERY[name])
-        return deploy(_empty_cloud, assembly, buckets, with_code=False).read()
+        buckets = expected_buckets(CONFIGURATIONS[name])
+        return deploy(_empty_cloud, synthesized(name), buckets, with_code=False).read()
 
     return put_up
 
@@ -66,11 +66,10 @@ def bundled(
     Lambda's own Python and processor are others, so cdk-nag, which asks for the newest runtime,
     is left out here; nothing else differs from what is deployed.
     """
-    from cdk import app, checks, function_set
+    from cdk import app, functions
+    from cdk.config import read
 
-    architecture = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
-    machine = {"architecture": architecture}
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    machine = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
     @cache
     def synthesize(name: str) -> Assembly:
@@ -79,12 +78,16 @@ def bundled(
             # The CDK takes an asset that is there already; its name is a hash of what it is of.
             if not (outdir / made.name).exists():
                 (outdir / made.name).symlink_to(made)
+        document = CONFIGURATIONS[name]
+        spark = {"architecture": machine, **document.get("spark", {})}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(function_set, "LAMBDA_PYTHON", python)
-            patch.setattr(checks, "attach", lambda *_: None)
+            version = f"{sys.version_info.major}.{sys.version_info.minor}"
+            patch.setattr(functions, "LAMBDA_PYTHON", version)
+            patch.setattr(functions, "ARCHITECTURE", machine)
+            patch.setattr(app, "check", lambda _: None)
             for variable, value in registry_environment.items():
                 patch.setenv(variable, value)
-            app.build({**EVERY[name], **machine}, outdir).synth()
+            app.build(read({**document, "spark": spark}), outdir, {}).synth()
         return Assembly(outdir)
 
     return synthesize
@@ -92,13 +95,6 @@ def bundled(
 
 @pytest.fixture(params=sorted(CONFIGURATIONS))
 def configuration(request: pytest.FixtureRequest) -> str:
-    """The name of each configuration that compacts."""
-    name: str = request.param
-    return name
-
-
-@pytest.fixture(params=sorted(EVERY))
-def every_configuration(request: pytest.FixtureRequest) -> str:
-    """The name of each configuration, those of maintenance alone among them."""
+    """The name of each configuration."""
     name: str = request.param
     return name

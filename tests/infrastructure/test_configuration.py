@@ -1,222 +1,204 @@
-"""Every mistake in the configuration is one clear error, before anything is made."""
+"""Every mistake in deployment.toml is one clear error, before anything is made."""
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from cdk.app import read_context
-from cdk.config import Config
-from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
+from cdk.config import Deployment, load, read
 from compactor.errors import InvalidInput
 from tests.infrastructure.configurations import CONFIGURATIONS, VPC
 
 _KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 _URIS = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
-_CLUSTER = {"subnet_id": "subnet-0123456789abcdef0"}
-_EMR = {"spark_engine": "emr", "emr_cluster": "subnet-0123456789abcdef0"}
+_KEYED = {"table": "glue:a.b", "upsert_key": ["id"]}
+_CLUSTER = {"kind": "cluster", "cluster_id": "j-2AXX"}
+_TABLES: Mapping[str, Any] = CONFIGURATIONS["maintenance"]["maintenance"]
+_JOB = _TABLES["job"]
 
-_KEYED = {"table": "glue:a.b", "upsert_key": '["id"]'}
+
+def _job(**fields: Any) -> dict[str, Any]:
+    return {"job": {**_URIS, **fields}}
+
+
+def _maintenance(**fields: Any) -> dict[str, Any]:
+    return {"maintenance": {**_TABLES, **fields}}
+
+
 _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     # What lifecycle rules may say; S3 and CDK check none of it at synth.
     ({"lifecycle": {"standard_ia": 7}}, "lifecycle", "standard_ia of at least 30"),
-    ({"lifecycle": '{"standard_ia": 29}'}, "lifecycle", "standard_ia of at least 30"),
-    ({"lifecycle": {"standard_ia": 0}}, "lifecycle", "days by storage class"),
+    ({"lifecycle": {"standard_ia": 0}}, "lifecycle", "days from 1"),
     ({"lifecycle": {"standard_ia": 60, "glacier_ir": 50}}, "lifecycle", "glacier_ir of at least 9"),
-    ({"lifecycle": {"standard_ia": 60, "glacier": 89}}, "lifecycle", "glacier of at least 90"),
-    (
-        {"lifecycle": {"deep_archive": 100, "glacier_ir": 90, "standard_ia": 30}},
-        "lifecycle",
-        "deep_archive of at least 120",
-    ),
     ({"lifecycle": {"glacier_ir": 90, "expire": 90}}, "lifecycle", "expire of more than"),
     ({"lifecycle": {"glacier_instant": 90}}, "lifecycle", "glacier_ir"),
-    ({**_URIS, "lifecycle": {"standard_ia": 45}}, "lifecycle", "does not make"),
-    # What engines query stays readable, and there has to be something to switch.
+    ({"lifecycle": {"standard_ia": "soon"}}, "lifecycle", "days from 1"),
+    ({**_job(), "lifecycle": {"standard_ia": 45}}, "lifecycle", "does not make"),
     (
-        {"depth": 1, "reader_table": "glue:lake.logs", "lifecycle": {"glacier": 90}},
+        {"job": {"depth": 1, "reader_table": "glue:a.b"}, "lifecycle": {"glacier": 90}},
         "lifecycle",
-        "no glacier with reader_table",
+        "no glacier with a table",
     ),
     (
-        {"depth": 1, "reader_table": "glue:lake.logs", "lifecycle": {"expire": 400}},
+        {"job": {"table": "glue:a.b"}, "lifecycle": {"expire": 400}},
         "lifecycle",
-        "no expire with reader_table",
+        "no expire with a table",
     ),
-    ({**_URIS, "reader_table": "glue:lake.logs"}, "reader_table", "partitions"),
-    ({**_URIS, "depth": 1, "reader_table": "rest:http://x#a.b"}, "reader_table", "glue:DATABASE"),
     # Where things are.
-    (
-        {"s3_source_uri": "s3://lake/compacted/raw/", "s3_destination_uri": "s3://lake/compacted/"},
-        "s3_destination_uri",
-        "neither contains the source",
-    ),
-    (
-        {"s3_source_uri": "s3://lake/", "s3_destination_uri": "s3://lake/compacted/"},
-        "s3_destination_uri",
-        "neither contains the source",
-    ),
-    ({"s3_source_uri": "https://lake/raw/"}, "s3_source_uri", "S3 URI"),
-    ({"s3_source_uri": "lake/raw/"}, "s3_source_uri", "S3 URI"),
-    ({**_URIS, "s3_state_uri": "s3://lake/compacted/state/"}, "s3_state_uri", "neither contains"),
-    ({"vpc": "vpc-0123456789abcdef0"}, "vpc", "an object such as"),
+    (_job(s3_destination_uri="s3://app-logs/raw/x/"), "s3_destination_uri", "neither contains"),
+    (_job(s3_source_uri="https://lake/raw/"), "s3_source_uri", "S3 URI"),
+    (_job(s3_state_uri="s3://lake/compacted/state/"), "s3_state_uri", "neither contains"),
+    ({"vpc": "vpc-0123456789abcdef0"}, "vpc", "subnet_ids and security_group_ids"),
     ({"vpc": {"subnet_ids": ["subnet-01"]}}, "vpc", "security_group_ids"),
-    ({"vpc": {**VPC, "subnet_ids": []}}, "vpc", "an object such as"),
-    ({"vpc": {**VPC, "subnet_ids": ["sg-01234567"]}}, "vpc", '"subnet-0123456789abcdef0"'),
-    ({"vpc": {**VPC, "security_group_ids": ["sg-01"]}}, "vpc", '"sg-0123456789abcdef0"'),
-    ({"vpc": {**VPC, "security_group_ids": ["sg-01234567"] * 6}}, "vpc", "at most 16 and 5"),
-    ({"kms_keys": "alias/lake"}, "kms_keys", "ARN of a KMS key"),
-    ({"kms_keys": {"source": "alias/lake"}}, "kms_keys", "ARN of a KMS key"),
-    ({"kms_keys": {"target": _KEY}}, "kms_keys", "destination, source, table"),
-    ({"kms_keys": {"table": _KEY}}, "kms_keys", "without table"),
-    ({"kms_keys": {"maintenance": _KEY}}, "kms_keys", "without maintenance"),
-    ({**_URIS, "versioned": True}, "versioned", "makes no bucket"),
-    ({**_URIS, "access_logs_uri": "s3://logs/x/"}, "access_logs_uri", "makes no bucket"),
+    ({"vpc": {**VPC, "subnet_ids": []}}, "vpc", "at most 16 and 5"),
+    ({"vpc": {**VPC, "security_group_ids": ["sg-01"]}}, "vpc", "sg-0123456789abcdef0"),
+    ({"kms_key": "alias/lake"}, "kms_key", "ARN of a KMS key"),
+    ({"kms_key": {"source": "alias/lake"}}, "kms_key", "ARN of a KMS key"),
+    ({"kms_key": {"target": _KEY}}, "kms_key.target", "destination, source, table"),
     # Names.
     ({"lifecycles": {}}, "lifecycles", "did you mean lifecycle?"),
-    ({"s3_target_uri": "s3://lake/x/"}, "s3_target_uri", "no such key"),
-    ({"something": 1}, "something", "no such key"),
-    ({"source_s3_uri": "s3://a/b/"}, "source_s3_uri", "did you mean s3_source_uri?"),
+    ({"s3_source_uri": "s3://a/b/"}, "s3_source_uri", "s3_source_uri in [job]"),
+    ({"something": 1}, "something", "one of name, standalone"),
+    (_job(source_uri="s3://a/b/"), "source_uri", "no such field"),
     ({"name": "Compactor"}, "name", "small letters"),
+    ({"name": 7}, "name", "small letters"),
     # When.
     ({"schedule": "daily"}, "schedule", "cron("),
     ({"schedule": "cron(0 3 * * * *)"}, "schedule", "cron("),
     ({"schedule": "rate(1 hours)"}, "schedule", "rate("),
-    ({"schedule": "rate(0 hours)"}, "schedule", "rate("),
-    ({"schedule_time_zone": "Berlin"}, "schedule_time_zone", "Europe/Berlin"),
-    ({"schedule": True}, "schedule", "or null"),
-    ({"duration": 0, "date_format": "%Y/%m/%d"}, "duration", "1"),
-    ({"date_format": "%Y/%q"}, "date_format", "%Y"),
+    ({"schedule": True}, "schedule", "in UTC"),
+    (_job(date_format="%Y/%q"), "date_format", "%Y"),
     # What runs.
-    ({"mode": "alone"}, "mode", "standalone"),
-    ({"architecture": "arm"}, "architecture", "arm64"),
+    ({"standalone": "yes"}, "standalone", "true or false"),
+    ({"standalone": True, "events": {}}, "events", "standalone = true"),
+    ({"standalone": True, "job": {"table": "glue:a.b"}}, "job.table", "standalone = true"),
     ({"worker_memory_mb": 20_000}, "worker_memory_mb", "10,240"),
-    ({"worker_reserved_concurrency": 5}, "worker_reserved_concurrency", "max_concurrency"),
-    ({"target_bytes": 1_000}, "target_bytes", "5,242,880"),
-    ({"clean_up": "yes"}, "clean_up", "delete"),
-    ({"retention_days": -1}, "retention_days", "0"),
+    (_job(target_bytes=1_000), "target_bytes", "5,242,880"),
+    (_job(clean_up="yes"), "clean_up", "delete"),
+    ({"encryption": "none at all"}, "encryption", '"aws:kms"'),
     # Spark.
-    ({"spark_engine": "glue"}, "spark_engine", "emr_serverless"),
-    ({"spark_engine": "emr"}, "emr_cluster", "such as subnet-"),
-    ({"spark_engine": "cluster-1"}, "spark_engine", "such as j-"),
-    ({**_EMR, "emr_cluster": {**_CLUSTER, "instance_type": "m6i.xlarge"}}, "emr_cluster", "arm64"),
-    ({**_EMR, "emr_cluster": {**_CLUSTER, "core_instances": 0}}, "emr_cluster", "core_instances"),
-    ({**_EMR, "emr_cluster": {"core_instances": 4}}, "emr_cluster", "subnet_id"),
-    ({**_EMR, "emr_cluster": {**_CLUSTER, "nodes": 4}}, "emr_cluster", "core_instances"),
-    ({"mode": "standalone", "spark_engine": "emr_serverless"}, "spark_engine", '"none"'),
-    ({"mode": "standalone", "table": "glue:a.b"}, "mode", "workflow"),
+    ({"spark": {"kind": "glue"}}, "spark.kind", '"serverless"'),
+    ({"spark": {"kind": "cluster"}}, "spark.cluster_id", "such as j-"),
+    ({"spark": {"cluster_id": "j-2AXX"}}, "spark.cluster_id", 'with kind "cluster"'),
+    ({"spark": {"max_vcpus": 2}}, "spark.max_vcpus", "4,000"),
+    ({"spark": {"python": "3.9"}}, "spark.python", "3.11"),
+    ({"spark": {"jars": "newest"}}, "spark.jars", '"bundled", "release", or a list'),
+    ({"spark": {"jars": ["s3://b/*.jar"]}}, "spark.jars", "each s3://bucket/key.jar"),
+    ({"spark": {"jars": ["/a'b.jar"]}}, "spark.jars", "/path/name.jar"),
+    (_job(spark_engine="none"), "job.spark_engine", "[spark] kind"),
+    ({**_job(**_KEYED), "spark": {"kind": "none"}}, "spark_engine", "Spark"),
     # Events.
-    ({"ingest": "event"}, "ingest", "events"),
-    ({"ingest": "events", "mode": "standalone"}, "ingest", "standalone"),
-    ({"ingest": "events", "listing": "list"}, "listing", "ingest events"),
-    ({"ingest": "events", "listing": "events:mine/logs"}, "listing", "ingest events"),
-    ({"ingest": "events", "date_format": "%Y/%m/%d", "duration": 2}, "duration", "events"),
-    ({"listing": "events"}, "listing", "events:TABLE/STREAM"),
-    ({"events_seconds": 30}, "events_seconds", "60"),
-    ({"reconcile_hours": 200}, "reconcile_hours", "168"),
+    ({"events": {"seconds": 30}}, "events.seconds", "60"),
+    ({"events": {"second": 60}}, "events.second", "did you mean seconds?"),
+    ({"events": {}, **_job(listing="list")}, "job.listing", "[events]"),
+    ({"events": {}, **_job(date_format="%Y/%m/%d", duration=2)}, "duration", "events"),
     # Tables.
-    ({"table": "rest:https://catalog/#lake.events"}, "table", "glue:"),
-    ({"table": "sql:sqlite:///x#lake.events"}, "table", "glue:"),
-    ({"table": "glue:lake.events", "mode": "standalone"}, "mode", "workflow"),
-    ({"table_location_uri": "s3://tables/x/"}, "table_location_uri", "without a table"),
+    (_job(table="sql:sqlite:///x#lake.events"), "job.table", "glue:"),
+    ({"table_location_uri": "s3://tables/x/"}, "table_location_uri", "without job.table"),
     (
-        {**_URIS, "table": "glue:a.b", "table_location_uri": "s3://lake/"},
+        {**_job(table="glue:a.b"), "table_location_uri": "s3://lake/"},
         "table_location_uri",
         "neither contains the destination",
     ),
+    (_maintenance(locations=[]), "maintenance.locations", "bronze"),
+    (_maintenance(locations=["s3://lake/"]), "maintenance.locations", "state of maintenance"),
+    (_maintenance(glue_optimizers=["bronze"]), "maintenance.glue_optimizers", "glue:bronze"),
+    (_maintenance(kms_key="alias/x"), "maintenance.kms_key", "ARN"),
+    (_maintenance(schedule="daily"), "maintenance.schedule", "cron("),
+    (_maintenance(job={**_JOB, "glue_tables": "all"}), "glue_tables", "a list of patterns"),
+    (_maintenance(job={"glue_tables": ["a.*"]}), "s3_state_uri", "s3://bucket/prefix/"),
+    ({"maintenance": {"locations": ["s3://t/"]}}, "maintenance", "job"),
     (
-        {
-            **_URIS,
-            "s3_destination_uri": "s3://lake/t/_c/",
-            "s3_state_uri": "s3://lake/state/",
-            "table": "delta:s3://lake/t/",
-        },
-        "table",
-        "compactor run",
+        _maintenance(job={**_JOB, "tables": ["sql:postgresql://h/d#a.b"]}),
+        "spark.jars",
+        "JDBC driver",
     ),
-    ({**_KEYED, "spark_engine": "none"}, "spark_engine", "Spark"),
-    ({**_KEYED, "spark_jars": "newest"}, "spark_jars", '"bundled", "release", or a list'),
-    ({**_KEYED, "spark_jars": '["s3://b/*.jar"]'}, "spark_jars", "each s3://bucket/key.jar"),
-    ({**_KEYED, "spark_jars": '["/a\'b.jar"]'}, "spark_jars", "/path/name.jar"),
-    ({"table": "glue:a.b", "spark_jars": "release"}, "spark_jars", "without upsert_key"),
-    (
-        {
-            **_URIS,
-            **_KEYED,
-            "s3_destination_uri": "s3://lake/x__keys/",
-            "table_location_uri": "s3://lake/x/",
-        },
-        "table_location_uri",
-        "the keys beside it, s3://lake/x__keys/, neither",
-    ),
-    ({"table": "glue:a.b", "lifecycle": {"glacier": 90}}, "lifecycle", "no glacier with a table"),
-    ({"table": "glue:a.b", "lifecycle": {"expire": 400}}, "lifecycle", "no expire with a table"),
     # Operation.
     ({"alarm_email": "operator"}, "alarm_email", "e-mail"),
-    ({"log_retention_days": 31}, "log_retention_days", "30"),
 ]
 
 
-def _told(context: Mapping[str, Any]) -> InvalidInput:
-    with pytest.raises(InvalidInput) as told:
-        Config.from_context(context)
-    return told.value
-
-
-@pytest.mark.parametrize(("context", "field", "accepted"), _MISTAKES, ids=str)
+@pytest.mark.parametrize(("document", "field", "accepted"), _MISTAKES, ids=str)
 def test_a_mistake_names_its_key_and_what_is_accepted(
-    context: Mapping[str, Any], field: str, accepted: str
+    document: Mapping[str, Any], field: str, accepted: str
 ) -> None:
-    told = str(_told(context))
+    with pytest.raises(InvalidInput) as caught:
+        read(document)
 
-    assert field in told
-    assert accepted in told
-    assert "\n" not in told
+    line = str(caught.value)
+    assert line.startswith(f"{field}: ")
+    assert accepted in line
+    assert "\n" not in line
 
 
-@pytest.mark.parametrize("key", sorted({*RUN_KEYS, *DEPLOYMENT_KEYS}))
+@pytest.mark.parametrize("key", [one for one in Deployment.__struct_fields__ if one != "job"])
 def test_every_key_refuses_what_it_is_not(key: str) -> None:
-    told = str(_told({key: {"neither": "text nor number"}}))
+    with pytest.raises(InvalidInput, match=key):
+        read({key: {"neither": "text nor number"}})
 
-    assert key in told
 
+def test_without_a_file_buckets_are_made_and_spark_is_serverless() -> None:
+    deployment = read({})
 
-@pytest.mark.parametrize("name", sorted(CONFIGURATIONS))
-def test_the_configurations_of_these_tests_are_accepted(name: str) -> None:
-    config = Config.from_context({**read_context(), **CONFIGURATIONS[name]})
-
-    assert config.run.s3_destination_uri.startswith("s3://")
+    assert (deployment.makes_source, deployment.makes_destination) == (True, True)
+    assert deployment.run.spark_engine == "emr_serverless"
+    assert not deployment.deletes
 
 
 @pytest.mark.parametrize(
-    ("key", "text", "value"),
+    ("document", "engine"),
     [
-        ("lifecycle", '{"standard_ia": 45}', {"standard_ia": 45}),
-        ("lifecycle", "{}", {}),
-        ("kms_keys", _KEY, {"destination": _KEY}),
-        ("kms_keys", f'{{"source": "{_KEY}"}}', {"source": _KEY}),
-        ("events_seconds", "60", 60),
-        ("schedule", "null", None),
-        ("schedule", "rate(6 hours)", "rate(6 hours)"),
+        ({"spark": _CLUSTER}, "j-2AXX"),
+        ({"spark": {"kind": "none"}}, "none"),
+        ({"standalone": True}, "none"),
+        ({"job": {"engine": "worker"}}, "none"),
     ],
 )
-def test_the_command_lines_text_is_read_as_what_it_says(key: str, text: str, value: object) -> None:
-    assert getattr(Config.from_context({key: text}), key) == value
+def test_where_spark_runs_follows_from_the_file(document: dict[str, Any], engine: str) -> None:
+    assert read(document).run.spark_engine == engine
 
 
-@pytest.mark.parametrize(
-    ("architecture", "instance"), [("arm64", "m6g.xlarge"), ("x86_64", "m6i.xlarge")]
-)
-def test_nodes_of_a_cluster_have_the_architecture_that_is_deployed(
-    architecture: str, instance: str
+def test_the_input_of_runs_has_what_differs_from_the_defaults() -> None:
+    job = {"date_format": "%Y/%m/%d", "duration": 2, "settle_seconds": 0, "clean_up": "keep"}
+    found = read({**_job(**job), "spark": {"kind": "none"}}).run_input
+
+    del job["clean_up"]
+    assert found == {**_URIS, **job, "spark_engine": "none"}
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"^config: .*no-such.toml"):
+        load(tmp_path / "no-such.toml")
+
+
+def test_the_manual_shows_the_whole_file_and_every_key_of_it(
+    repo_root: Path, tmp_path: Path
 ) -> None:
-    config = Config.from_context({**_EMR, "architecture": architecture})
+    text = (repo_root / "docs" / "deployment.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(# deployment\.toml\n.*?)```", text, re.DOTALL)
+    path = tmp_path / "deployment.toml"
+    path.write_text(example, encoding="utf-8")
 
-    assert config.emr_instance_type == instance
+    deployment = load(path)
+
+    shown = {
+        name for name, _ in _keys(tomllib.loads(re.sub(r"(?m)^# (?=[a-z_]+ = )", "", example)))
+    }
+    known = {name for name, _ in _keys(msgspec.to_builtins(Deployment())) if "." not in name}
+    assert known <= {name.partition(".")[0] for name in shown}
+    assert deployment.run.s3_source_uri.startswith("s3://")
 
 
-@pytest.mark.parametrize("key", ["@aws-cdk/core:anything", "aws:cdk:bundling-stacks"])
-def test_the_cdks_own_keys_are_left_alone(key: str) -> None:
-    assert Config.from_context({key: []}) == Config.from_context({})
+def _keys(document: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]:
+    found = []
+    for name, value in document.items():
+        found.append((above + name, value))
+        if isinstance(value, Mapping):
+            found += _keys(value, f"{above}{name}.")
+    return found

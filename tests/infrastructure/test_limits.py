@@ -87,7 +87,7 @@ def _definition(name: str, synthesized: Synthesized) -> tuple[str, Mapping[str, 
 
 
 def test_the_definition_and_its_command_lines_fit(synthesized: Synthesized) -> None:
-    text, machine = _definition("nothing set", synthesized)
+    text, machine = _definition("default", synthesized)
     (job,) = [
         state["Parameters"]["JobDriver"]["SparkSubmit"]["SparkSubmitParameters"]
         for _, state in each_state(machine)
@@ -99,8 +99,8 @@ def test_the_definition_and_its_command_lines_fit(synthesized: Synthesized) -> N
     assert len(job) + 2_000 < _most("emr-serverless", "SparkSubmitParameters")
 
 
-def test_alarms_and_schedules_fit(every_configuration: str, synthesized: Synthesized) -> None:
-    assembly = synthesized(every_configuration)
+def test_alarms_and_schedules_fit(configuration: str, synthesized: Synthesized) -> None:
+    assembly = synthesized(configuration)
 
     for alarm in assembly.resources("AWS::CloudWatch::Alarm").values():
         assert len(alarm["AlarmName"]) <= _most("cloudwatch", "AlarmName")
@@ -135,8 +135,8 @@ def _long(value: Any) -> Any:
     return {name: _long(one) for name, one in value.items()}
 
 
-def test_policies_and_templates_fit(every_configuration: str, synthesized: Synthesized) -> None:
-    assembly = synthesized(every_configuration)
+def test_policies_and_templates_fit(configuration: str, synthesized: Synthesized) -> None:
+    assembly = synthesized(configuration)
 
     # "CloudFormation quotas", and what UpdateStack takes from a bucket.
     assert len(assembly.template["Resources"]) <= 500 / 5

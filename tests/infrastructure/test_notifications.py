@@ -16,13 +16,13 @@ from typing import Any
 import aws_cdk
 import pytest
 
-from cdk.app import read_context
-from cdk.config import Config
-from cdk.notifications import Notifications
+from cdk.app import read_flags
+from cdk.events import Notifications
 from compactor_local.definition import ACCOUNT, REGION
 from tests.infrastructure.cloud.assembly import Assembly
-from tests.infrastructure.cloud.audit import uses
 from tests.infrastructure.cloud.deployment import Deployment, deploy
+from tests.infrastructure.cloud.iam import Role, refused
+from tests.infrastructure.cloud.requests import calls_of
 from tests.infrastructure.cloud.running import Cloud, cloud
 
 _BUCKET = "app-logs"
@@ -65,9 +65,9 @@ _OTHERS: Mapping[str, list[dict[str, Any]]] = {
 
 
 def _stack(bucket: str, outdir: Path) -> Assembly:
-    app = aws_cdk.App(outdir=str(outdir), context=read_context(), analytics_reporting=False)
+    app = aws_cdk.App(outdir=str(outdir), context=read_flags(), analytics_reporting=False)
     stack = aws_cdk.Stack(app, "s3-compactor")
-    Notifications(stack, Config.from_context({}), bucket)
+    Notifications(stack, "s3-compactor", bucket)
     app.synth()
     return Assembly(outdir)
 
@@ -77,7 +77,7 @@ class Program:
     """CDK's program, as the stack has it."""
 
     code: Path
-    role: str
+    role: Role
     properties: Mapping[str, Any]
     deployment: Deployment
     cloud: Cloud
@@ -165,7 +165,7 @@ def _put_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     code.write_text(function["Code"]["ZipFile"], encoding="utf-8")
     with cloud() as on:
         deployment = deploy(on, assembly, {_BUCKET}).read()
-        (role,) = deployment.policies
+        (role,) = deployment.roles.values()
         # moto tries them, whatever it was asked.
         on.client("sqs").create_queue(QueueName="theirs")
         on.client("sns").create_topic(Name="theirs")
@@ -211,27 +211,17 @@ def test_when_the_deployment_goes_others_keep_theirs_and_event_bridge(program: P
 def test_it_may_do_this_to_the_one_bucket_and_nothing_else(program: Program) -> None:
     program.runs("Create")
     program.runs("Delete", PhysicalResourceId="Notifications")
-    policies = program.deployment.policies[program.role]
 
-    done = uses(program.cloud.requests(), {})["program"]
+    done = {call for one in program.cloud.requests() for call in calls_of(one, {})}
 
     assert {call.action for call in done} == {
         "s3:GetBucketNotification",
         "s3:PutBucketNotification",
     }
-    assert [str(call) for call in done if not policies.allow(call)] == []
-    allowed = {action for one in policies.identity for action in one.actions}
-    assert allowed == {
-        "logs:CreateLogStream",
-        "logs:PutLogEvents",
-        *(call.action for call in done),
-    }
-    assert {
-        resource
-        for one in policies.identity
-        for resource in one.resources
-        if not resource.startswith("arn:aws:logs:")
-    } == {f"arn:aws:s3:::{_BUCKET}"}
+    assert refused(program.role, done) == []
+    resources = {one["Resource"] for one in program.role.statements}
+    assert f"arn:aws:s3:::{_BUCKET}" in resources
+    assert all(one.startswith((f"arn:aws:s3:::{_BUCKET}", "arn:aws:logs:")) for one in resources)
 
 
 def test_another_source_is_another_resource_and_never_an_update(tmp_path: Path) -> None:

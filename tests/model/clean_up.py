@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tests.model.processes import NOTHING
-from tests.model.s3_world import HOLE, S3, Entry, record_of, replaced_in, valid_in
+from tests.model.s3_world import HOLE, S3, Entry, replaced_in
 
 
 class Cleaner(NamedTuple):
@@ -16,7 +15,6 @@ class Cleaner(NamedTuple):
         log: the log as it was listed, without gaps.
         due: numbers of entries that it has not checked yet.
         number, proven: the number of the entry whose sources it is about to delete, and those.
-        seen: outputs that it found but its log does not name.
     """
 
     name: str
@@ -26,36 +24,29 @@ class Cleaner(NamedTuple):
     due: tuple[int, ...] = ()
     number: int = 0
     proven: tuple[str, ...] = ()
-    seen: frozenset[str] = NOTHING
 
     def to(self, at: str, **changed: Any) -> Cleaner:
         return self._replace(at=at, **changed)
 
 
 def survey(c: Cleaner, s3: S3) -> Cleaner:
-    log, witnesses = s3.list_log()
-    last = max((n for n, one in enumerate(log, 1) if one or witnesses[n - 1]), default=0)
-    if None in log[:last] and "no gap in the log" not in s3.without:
+    log, checkpoint = s3.list_log()
+    last = max(checkpoint, len(log))
+    log += (None,) * (last - len(log))
+    if None in log and "no gap in the log" not in s3.without:
         return Cleaner(c.name, "stopped")
-    known = tuple(one or HOLE for one in log[:last])
-    waits = c.waits and "retention" not in s3.without
-    aged = s3.world.aged if waits else range(1, last + 1)
-    due = (n for n, one in enumerate(known, 1) if n in aged and one.sources | one.again)
-    return c.to("survey_outputs", log=known, due=tuple(sorted(set(due) - replaced_in(known))))
+    known = tuple(one or HOLE for one in log)
+    due = (n for n in range(1, _past(c, s3) + 1) if known[n - 1].sources)
+    return next_entry(c._replace(log=known, due=tuple(sorted(set(due) - replaced_in(known)))))
 
 
-def survey_outputs(c: Cleaner, s3: S3) -> Cleaner:
-    unnamed = s3.list_outputs() - {entry.key for entry in c.log}
-    if unnamed and "comparison with the outputs" not in s3.without:
-        return c.to("survey_again", seen=unnamed)
-    return next_entry(c)
-
-
-def survey_again(c: Cleaner, s3: S3) -> Cleaner:
-    log, _ = s3.list_log()
-    if c.seen - {entry.key for entry in log if entry}:
-        return Cleaner(c.name, "stopped")
-    return next_entry(c._replace(seen=NOTHING))
+def _past(c: Cleaner, s3: S3) -> int:
+    """Return the number of the last entry whose sources need not be kept any longer."""
+    if not c.waits or "retention" in s3.without:
+        return s3.world.checkpoint
+    if "retention from the checkpoint" in s3.without:
+        return s3.world.aged
+    return s3.world.aged_checkpoint
 
 
 def next_entry(c: Cleaner) -> Cleaner:
@@ -63,24 +54,13 @@ def next_entry(c: Cleaner) -> Cleaner:
 
 
 def prove(c: Cleaner, s3: S3) -> Cleaner:
-    """Check the entry's output and those with the content that was delivered again, by HEAD."""
+    """Check the entry's output by HEAD."""
     number = c.due[0]
     entry, c = c.log[number - 1], c._replace(due=c.due[1:])
-    again = set(map(record_of, entry.again))
-    wanted = [one for one in valid_in(c.log).values() if one is entry or one.records & again]
-    is_proven = all(s3.head_output(one.key) == one.records for one in wanted if one.key)
+    is_proven = not entry.key or s3.head_output(entry.key) == entry.records
     if not is_proven and "proof of the output" not in s3.without:
         return next_entry(c)
-    looks = c.waits and not s3.without & {"retention", "look for a note since"}
-    at = "look_for_note" if looks else "delete"
-    return c.to(at, number=number, proven=tuple(sorted(entry.sources | entry.again)))
-
-
-def look_for_note(c: Cleaner, s3: S3) -> Cleaner:
-    """Check the note of publication: the output may be published since the log was listed."""
-    if s3.head_note(c.number):
-        return c.to("delete")
-    return next_entry(c._replace(proven=()))
+    return c.to("delete", number=number, proven=tuple(sorted(entry.sources)))
 
 
 def delete(c: Cleaner, s3: S3) -> Cleaner:
@@ -106,7 +86,4 @@ def read_source(q: Query, s3: S3) -> Query:
     return q._replace(at="done")
 
 
-CLEAN_UP = (
-    *(survey, survey_outputs, survey_again, prove, look_for_note, delete),
-    *(look_at_outputs, read_source),
-)
+CLEAN_UP = (survey, prove, delete, look_at_outputs, read_source)

@@ -1,8 +1,7 @@
-"""A worker of one partition, request by request, with the steps of compactor.runs and log.
+"""A worker of one partition, request by request, with the steps of compactor.partition and log.
 
-load the log -> write missing witnesses -> compare the log with the outputs -> publish or rebuild
-what others committed -> plan -> read -> store -> commit -> witness -> publish -> plan, until
-nothing is left
+load the log -> publish or rebuild what others committed -> plan -> if the log is empty, look for
+outputs -> read -> store -> commit -> publish -> plan, until nothing is left -> checkpoint
 """
 
 from __future__ import annotations
@@ -18,10 +17,8 @@ from tests.model.s3_world import (
     WRONG,
     Entry,
     committed_in,
-    contents_in,
-    record_of,
+    keys_of,
     replaced_in,
-    valid_in,
 )
 
 
@@ -32,28 +29,22 @@ class Worker(NamedTuple):
         at: its next request, as the name of a function below.
         log: the entries that it knows.
         unpublished: numbers of entries whose output it has not seen.
-        unwitnessed: numbers of others' entries whose witness it has neither written nor compared.
-        whole: it has compared the log with the outputs before storing its first output.
-        settled: the number of the last entry when it last compared them before publishing.
+        checkpoint: the number that the newest checkpoint it knows has.
+        whole: it has looked for outputs beside its empty log.
         most: the number of sources that it has time to read for one output.
         drafts: the number of drafts that it has made.
         group, read, key, replaces: the sources it compacts, the records read so far, the key of the
             output, and the number of the entry that is replaced (0 for none).
         draft: the entry that it wants to write.
         number: the number of the entry that it publishes.
-        seen: outputs that it found but its log does not name.
-        held, again: records that entries had when it planned, and the sources of its group that
-            have one of them.
-        foreign: keys from which others compacted something since it planned.
     """
 
     name: str
     at: str = "load"
     log: tuple[Entry, ...] = ()
     unpublished: frozenset[int] = NOTHING
-    unwitnessed: frozenset[int] = NOTHING
+    checkpoint: int = 0
     whole: bool = False
-    settled: int = 0
     most: int = 9
     drafts: int = 0
     group: tuple[str, ...] = ()
@@ -62,10 +53,6 @@ class Worker(NamedTuple):
     replaces: int = 0
     draft: Entry | None = None
     number: int = 0
-    seen: frozenset[str] = NOTHING
-    held: frozenset[str] = NOTHING
-    again: frozenset[str] = NOTHING
-    foreign: frozenset[str] = NOTHING
 
     def to(self, at: str, **changed: Any) -> Worker:
         return self._replace(at=at, **changed)
@@ -76,7 +63,7 @@ class Worker(NamedTuple):
 
     def free(self) -> Worker:
         """Return the worker without its group, keeping what it knows of the log."""
-        return Worker(*self[:9])
+        return Worker(*self[:8])
 
 
 def load(w: Worker, s3: S3) -> Worker:
@@ -84,23 +71,20 @@ def load(w: Worker, s3: S3) -> Worker:
 
 
 def learn(w: Worker, s3: S3, from_number: int) -> Worker:
-    """Load new entries; stop if a number up to the last entry or witness has no entry."""
-    log, witnesses = s3.list_log()
-    last = max((n for n, one in enumerate(log, 1) if one or witnesses[n - 1]), default=0)
-    if None in log[from_number:last] and "no gap in the log" not in s3.without:
+    """Load new entries; stop if a number up to the last entry or checkpoint has no entry."""
+    log, checkpoint = s3.list_log()
+    last = max(checkpoint, len(log))
+    log += (None,) * (last - len(log))
+    if None in log[from_number:] and "no gap in the log" not in s3.without:
         return w.stopped()
     new = range(len(w.log) + 1, last + 1)
     known = (*w.log, *(log[n - 1] or HOLE for n in new))
     void = replaced_in(known)
     outputs = {n for n in new if known[n - 1].key}
-    unwitnessed = w.unwitnessed.union(n for n in new if log[n - 1]) - void
-    if "witness" in s3.without:
-        unwitnessed = NOTHING
     return w._replace(
         log=known,
         unpublished=(w.unpublished | outputs) - void,
-        unwitnessed=unwitnessed,
-        foreign=w.foreign | {one[0] for n in new for one in known[n - 1].sources},
+        checkpoint=checkpoint,
     )
 
 
@@ -108,49 +92,23 @@ def onward(w: Worker, s3: S3) -> Worker:
     """Choose the next request."""
     if w.at == "stopped":
         return w
-    lost_race = w.draft is not None and "witnesses in a lost race" in s3.without
-    if w.unwitnessed and not lost_race:
-        return w.to("leave_witnesses")
     if w.draft is not None:
         return append(w, w.draft, s3)
-    if w.unpublished and w.settled < len(w.log):
-        return w.to("compare_outputs")
     if w.unpublished:
-        return w.to("note", number=min(w.unpublished))
+        return w.to("publish", number=min(w.unpublished))
     return w.to("plan")
 
 
-def leave_witnesses(w: Worker, s3: S3) -> Worker:
-    number = min(w.unwitnessed)
-    if s3.create_witness(number, w.log[number - 1].commit) != w.log[number - 1].commit:
-        return w.stopped()
-    return onward(w._replace(unwitnessed=w.unwitnessed - {number}), s3)
+def look_for_outputs(w: Worker, s3: S3) -> Worker:
+    if s3.list_outputs() and "look for outputs beside an empty log" not in s3.without:
+        return w.to("look_again")
+    return w.to("read", whole=True)
 
 
-def compare_outputs(w: Worker, s3: S3) -> Worker:
-    unnamed = s3.list_outputs() - {entry.key for entry in w.log}
-    if unnamed and "comparison with the outputs" not in s3.without:
-        return w.to("compare_again", seen=unnamed)
-    return compared(w, s3)
-
-
-def compare_again(w: Worker, s3: S3) -> Worker:
+def look_again(w: Worker, s3: S3) -> Worker:
     """Reload the log: others may have committed and published the outputs meanwhile."""
     w = learn(w, s3, len(w.log))
-    if w.at == "stopped" or w.seen - {entry.key for entry in w.log}:
-        return w.stopped()
-    return compared(w._replace(seen=NOTHING), s3)
-
-
-def compared(w: Worker, s3: S3) -> Worker:
-    w = w._replace(whole=True)
-    return w.to("read") if w.group else onward(w._replace(settled=len(w.log)), s3)
-
-
-def note(w: Worker, s3: S3) -> Worker:
-    if "note of a later publication" not in s3.without:
-        s3.note_publication(w.number)
-    return w.to("publish")
+    return w.to("read", whole=True) if w.log else w.stopped()
 
 
 def publish(w: Worker, s3: S3) -> Worker:
@@ -196,51 +154,40 @@ def head_again(w: Worker, s3: S3) -> Worker:
 
 
 def plan(w: Worker, s3: S3) -> Worker:
-    group = tuple(sorted(s3.list_sources() - committed_in(w.log)))
+    """Choose the sources that no entry names; one put over a committed source is left alone."""
+    committed = committed_in(w.log)
+    left_alone = NOTHING if "one ETag of a key" in s3.without else keys_of(committed)
+    sources = s3.list_sources() - committed
+    group = tuple(sorted(one for one in sources if one[0] not in left_alone))
     if not group:
-        return Worker(w.name, "done")
-    held = contents_in(w.log) if "comparison with what was compacted" not in s3.without else NOTHING
-    at = "read" if w.whole else "compare_outputs"
-    return w.to(at, group=group, key="".join(group), held=held, foreign=NOTHING)
+        return w.to("checkpoint_log") if w.checkpoint < len(w.log) else Worker(w.name, "done")
+    at = "read" if w.whole or w.log else "look_for_outputs"
+    return w.to(at, group=group, key="".join(group))
+
+
+def checkpoint_log(w: Worker, s3: S3) -> Worker:
+    s3.create_checkpoint(len(w.log))
+    return w.to("publish", checkpoint=len(w.log)) if w.number else Worker(w.name, "done")
 
 
 def read(w: Worker, s3: S3) -> Worker:
-    version = w.group[len(w.read) + len(w.again)]
+    version = w.group[len(w.read)]
     record = s3.get_source(version)
     if not record:
         if not w.replaces:
             return onward(w.free(), s3)
         void = Entry(f"{w.name} voids {w.replaces}", replaces=w.replaces)
         return append(w.free(), void, s3)
-    if record in w.held:
-        w = w._replace(again=w.again | {version})
-    else:
-        w = w._replace(read=w.read | {record})
-    if len(w.read) + len(w.again) < len(w.group) and len(w.read) < w.most:
+    w = w._replace(read=w.read | {record})
+    if len(w.read) < min(len(w.group), w.most):
         return w
-    w = w._replace(drafts=w.drafts + 1)
-    return w.to("store" if w.read else "find_origins")
+    return w.to("store", drafts=w.drafts + 1)
 
 
 def store(w: Worker, s3: S3) -> Worker:
     s3.store_upload(f"{w.name}{w.drafts}", w.key, w.read)
-    return w.to("find_origins") if w.again else drafted(w, s3)
-
-
-def find_origins(w: Worker, s3: S3) -> Worker:
-    """Content that was delivered again must be in a readable output; else plan again."""
-    s3.list_log()
-    published = (one for n, one in valid_in(w.log).items() if n not in w.unpublished)
-    known = frozenset().union(*(one.records for one in published))
-    if known >= set(map(record_of, w.again)):
-        return drafted(w, s3)
-    return w.to("drop", draft=Entry(f"{w.name}{w.drafts}"))
-
-
-def drafted(w: Worker, s3: S3) -> Worker:
-    sources = frozenset(w.group[: len(w.read) + len(w.again)]) - w.again
-    key = w.key if w.read else ""
-    draft = Entry(f"{w.name}{w.drafts}", key, sources, w.read, w.replaces, w.again)
+    sources = frozenset(w.group[: len(w.read)])
+    draft = Entry(f"{w.name}{w.drafts}", w.key, sources, w.read, w.replaces)
     if "commit before publish" in s3.without:
         return w.to("publish_first", draft=draft)
     return append(w, draft, s3)
@@ -254,13 +201,14 @@ def publish_first(w: Worker, s3: S3) -> Worker:
 
 def append(w: Worker, draft: Entry, s3: S3) -> Worker:
     """Commit the draft, unless others committed its sources or settled what it replaces."""
-    wanted, conflict = draft.sources | draft.again, False
-    if "comparison with what others compacted" not in s3.without and not draft.replaces:
-        conflict = bool(w.foreign & {one[0] for one in draft.sources})
+    wanted, committed = draft.sources, committed_in(w.log)
+    conflict = False
     if draft.replaces:
         conflict = draft.replaces not in w.unpublished
         wanted -= w.log[draft.replaces - 1].sources
-    conflict = conflict or bool(wanted & committed_in(w.log))
+    conflict = conflict or bool(wanted & committed)
+    if "comparison of keys in a lost race" not in s3.without:
+        conflict = conflict or bool(keys_of(wanted) & keys_of(committed))
     if conflict and "comparison with the log" not in s3.without:
         return w.to("drop", draft=draft)
     return w.to("commit", draft=draft)
@@ -289,19 +237,11 @@ def committed(w: Worker, s3: S3) -> Worker:
     assert w.draft is not None
     number = w.log.index(w.draft) + 1
     unpublished = w.unpublished - {w.draft.replaces} | ({number} if w.draft.key else set())
-    unwitnessed = w.unwitnessed - {number, w.draft.replaces}
-    w = w._replace(number=number, unpublished=unpublished, unwitnessed=unwitnessed)
-    return w.to("leave_witness") if "witness" not in s3.without else witnessed(w, s3)
-
-
-def leave_witness(w: Worker, s3: S3) -> Worker:
-    if s3.create_witness(w.number, w.log[w.number - 1].commit) != w.log[w.number - 1].commit:
-        return w.stopped()
-    return witnessed(w, s3)
-
-
-def witnessed(w: Worker, s3: S3) -> Worker:
-    return w.to("publish") if w.log[w.number - 1].key else onward(w.free(), s3)
+    w = w._replace(number=number, unpublished=unpublished)
+    if not w.log[number - 1].key:
+        return onward(w.free(), s3)
+    early = "checkpoint of readable outputs only" in s3.without
+    return w.to("checkpoint_log" if early else "publish")
 
 
 def drop(w: Worker, s3: S3) -> Worker:
@@ -311,7 +251,6 @@ def drop(w: Worker, s3: S3) -> Worker:
 
 
 WORKER = (
-    *(load, leave_witnesses, compare_outputs, compare_again, note, publish, head, look_why),
-    *(withdraw, head_again, plan, read, store, find_origins, publish_first, commit, reload),
-    *(leave_witness, drop),
+    *(load, look_for_outputs, look_again, publish, head, look_why, withdraw, head_again, plan),
+    *(checkpoint_log, read, store, publish_first, commit, reload, drop),
 )

@@ -25,7 +25,6 @@ class Entry(NamedTuple):
         sources: the sources that it compacts.
         records: the records in its output.
         replaces: the number of the entry that it voids; 0 for none.
-        again: sources that were delivered again, with content that an earlier entry has.
     """
 
     commit: str
@@ -33,12 +32,10 @@ class Entry(NamedTuple):
     sources: frozenset[str] = NOTHING
     records: frozenset[str] = NOTHING
     replaces: int = 0
-    again: frozenset[str] = NOTHING
 
     def __str__(self) -> str:
         void = f" replaces {self.replaces}" if self.replaces else ""
-        again = f" again {plain(self.again)}" if self.again else ""
-        return f"{self.commit} of {plain(self.sources)}{again}{void}"
+        return f"{self.commit} of {plain(self.sources)}{void}"
 
 
 HOLE = Entry("")
@@ -52,13 +49,12 @@ def replaced_in(log: tuple[Entry, ...]) -> frozenset[int]:
 @cache
 def committed_in(log: tuple[Entry, ...]) -> frozenset[str]:
     """Return the sources that valid entries name."""
-    return frozenset().union(*(one.sources | one.again for one in valid_in(log).values()))
+    return frozenset().union(*(one.sources for one in valid_in(log).values()))
 
 
-@cache
-def contents_in(log: tuple[Entry, ...]) -> frozenset[str]:
-    """Return the records that valid entries have."""
-    return frozenset().union(*(one.records for one in valid_in(log).values()))
+def keys_of(sources: frozenset[str]) -> frozenset[str]:
+    """Return the keys of sources: "a" for "a1" and "a2"."""
+    return frozenset(one[0] for one in sources)
 
 
 def valid_in(log: tuple[Entry, ...]) -> dict[int, Entry]:
@@ -80,10 +76,11 @@ class World(NamedTuple):
         written: every record that ever arrived.
         taken_back: records that their producer overwrote.
         log: entries by number, from 1; None for a missing one.
-        witnesses: the commit that each entry's witness names; empty for a missing one.
+        checkpoint: the number through which the newest checkpoint sums up the log; 0 for none.
         uploads: open uploads: commit, key, and the bytes stored.
         outputs: readable outputs: key and bytes.
-        aged: numbers of entries that are older than the retention, like their notes.
+        aged: the number of the last entry that is older than the retention.
+        aged_checkpoint: the number of the last checkpoint that is.
         committed: every commit that was ever written.
         spoiled: something happened after which a worker may stop.
         fault: what a request did that no request may do.
@@ -93,10 +90,11 @@ class World(NamedTuple):
     written: frozenset[str] = frozenset({"a1"})
     taken_back: frozenset[str] = NOTHING
     log: tuple[Entry | None, ...] = ()
-    witnesses: tuple[str, ...] = ()
+    checkpoint: int = 0
     uploads: frozenset[tuple[str, str, frozenset[str]]] = NOTHING
     outputs: frozenset[tuple[str, frozenset[str]]] = NOTHING
-    aged: frozenset[int] = NOTHING
+    aged: int = 0
+    aged_checkpoint: int = 0
     committed: frozenset[str] = NOTHING
     spoiled: bool = False
     fault: str = ""
@@ -108,8 +106,8 @@ class S3(Service):
     world: World
 
     @request
-    def list_log(self) -> tuple[tuple[Entry | None, ...], tuple[str, ...]]:
-        return self.world.log, self.world.witnesses
+    def list_log(self) -> tuple[tuple[Entry | None, ...], int]:
+        return self.world.log, self.world.checkpoint
 
     @request
     def list_sources(self) -> frozenset[str]:
@@ -152,28 +150,13 @@ class S3(Service):
             return TAKEN
         self.now(
             log=(*log[: number - 1], entry, *log[number:]),
-            witnesses=self.world.witnesses + ("",) * missing,
             committed=self.world.committed | {entry.commit},
         )
         return DONE
 
     @request
-    def create_witness(self, number: int, commit: str) -> str:
-        """Create the witness if it is missing; return the commit that it names."""
-        found = self.world.witnesses
-        if not found[number - 1]:
-            self.now(witnesses=(*found[: number - 1], commit, *found[number:]))
-        return found[number - 1] or commit
-
-    @request
-    def note_publication(self, number: int) -> None:
-        """Note the publication of an entry, from which its retention counts."""
-        self.now(aged=self.world.aged - {number})
-
-    @request
-    def head_note(self, number: int) -> bool:
-        """Return whether the entry and the note of its publication, if any, are old enough."""
-        return number in self.world.aged
+    def create_checkpoint(self, number: int) -> None:
+        self.now(checkpoint=max(self.world.checkpoint, number))
 
     @request
     def complete_upload(self, entry: Entry) -> str:
@@ -208,8 +191,7 @@ class S3(Service):
 
 #: Requests that change what others see; they may arrive after their sender gave up.
 WRITES = frozenset(
-    {"abort_upload", "create_entry", "create_witness", "complete_upload", "delete_source"}
-    | {"note_publication"}
+    {"abort_upload", "create_entry", "create_checkpoint", "complete_upload", "delete_source"}
 )
 
 
@@ -249,17 +231,6 @@ def key_taken(world: World) -> Iterator[tuple[str, World]]:
             )
 
 
-def log_object_deleted(world: World) -> Iterator[tuple[str, World]]:
-    world = world._replace(spoiled=True)
-    for number, entry in enumerate(world.log, 1):
-        if entry is not None:
-            log = (*world.log[: number - 1], None, *world.log[number:])
-            yield f"somebody deletes entry {number}", world._replace(log=log)
-        if world.witnesses[number - 1]:
-            witnesses = (*world.witnesses[: number - 1], "", *world.witnesses[number:])
-            yield f"somebody deletes the witness of {number}", world._replace(witnesses=witnesses)
-
-
 EVENTS: dict[str, Callable[[World], Iterator[tuple[str, World]]]] = {
-    one.__name__: one for one in (upload_aborted, bytes_flipped, key_taken, log_object_deleted)
+    one.__name__: one for one in (upload_aborted, bytes_flipped, key_taken)
 }

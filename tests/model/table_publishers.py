@@ -1,17 +1,17 @@
 """A model of two publishers to one table, small enough to visit every reachable state.
 
 Modelled with one request per step: publishers (read the table log, read the table, commit named
-outputs, find unnamed ones in a partition's commit log, name them, write the witness, commit to the
-table, mark), a clean-up that checks the table before it deletes, and a worker that finds an output
-neither readable nor pending. The table is swapped from one snapshot to the next, as in Iceberg; our
-own metadata is the number of the last published entry, and the snapshot that set it. A process that
-takes no further step has crashed or sleeps. In each state all may be dead; then a last worker, a
-last publisher and a last clean-up must restore a good state.
+outputs, find unnamed ones in a partition's commit log, name them, commit to the table, mark), a
+clean-up that checks the table before it deletes, and a worker that finds an output neither readable
+nor pending. The table is swapped from one snapshot to the next, as in Iceberg; our own metadata is
+the number of the last published entry, and the snapshot that set it. A process that takes no
+further step has crashed or sleeps. In each state all may be dead; then a last worker, a last
+publisher and a last clean-up must restore a good state.
 
 A start lists the events that may happen: outputs are committed, uploads are lost, others append to
 the table, compact it, overwrite a file, expire its snapshots (which deletes outputs), roll it back,
-or restore it from a backup; entries of the table log are deleted; requests arrive after their
-sender gave up. Answers may be lost any number of times.
+or restore it from a backup; requests arrive after their sender gave up. Answers may be lost any
+number of times.
 
 Not modelled: several partitions; checkpoints of the table log; outputs that do not fit and are set
 aside; acceptance of a changed table; creating a table; rows with a key; Delta's own rules; expiry
@@ -48,7 +48,6 @@ GUARDS = {
     "look at the table's number": "a commit that was refused, or not answered, is sent again",
     "create-if-absent of entries": "an entry is written over what has its number",
     "look at what others named": "outputs are named although the log has gone on since",
-    "witness of entries": "nobody leaves or compares witnesses of entries",
     "output is readable": "outputs are named as soon as they are committed",
     "look at the log after its outputs": "what was replaced since the log was listed is not seen",
     "the same output under a later commit": "a replacement is given to the table again",
@@ -106,19 +105,10 @@ class Publisher(NamedTuple):
 
 def learn(p: Any, s3: Services, *, whole: bool = False) -> Any:
     """Load the entries that are new to a publisher or clean-up; with ``whole``, also the mark."""
-    log, witnesses, mark = s3.list_log()
+    log, mark = s3.list_log()
     if whole:
         p = p._replace(mark=mark)
-    told = (n for n, one in enumerate(log, 1) if one or witnesses[n - 1] or n <= mark)
-    new = range(len(p.log) + 1, max(told, default=0) + 1)
-    found = [log[n - 1] for n in new]
-    if None in found:
-        return p.stopped()
-    if "witness of entries" not in s3.without:
-        for n, one in zip(new, found, strict=True):
-            if witnesses[n - 1] not in {"", one.name}:
-                return p.stopped()
-    return p._replace(log=(*p.log, *found))
+    return p._replace(log=(*p.log, *log[len(p.log) :]))
 
 
 def load_log(p: Publisher, s3: Services) -> Publisher:
@@ -153,20 +143,10 @@ def bring_in(p: Publisher, s3: Services) -> Publisher:
     if not is_known(p, s3.without):
         return p.stopped()
     if p.table.last < len(p.log):
-        waits = "witness of entries" not in s3.without
-        return p.to("leave_witness" if waits else "swap", number=p.table.last + 1)
+        return p.to("swap", number=0)
     if p.table.last > p.mark:
         return p.to("mark_number")
     return find(p)
-
-
-def leave_witness(p: Publisher, s3: Services) -> Publisher:
-    name = p.log[p.number - 1].name
-    if s3.create_witness(p.number, name) != name:
-        return p.stopped()
-    if p.number < len(p.log):
-        return p._replace(number=p.number + 1)
-    return p.to("swap", number=0)
 
 
 def swap(p: Publisher, s3: Services) -> Publisher:
@@ -378,7 +358,7 @@ def table_publishers(
 ) -> Processes:
     """Return the model, without the given guards."""
     functions = (
-        *(load_log, look, look_at_log, leave_witness, swap, swap_again, mark_number, list_commits),
+        *(load_log, look, look_at_log, swap, swap_again, mark_number, list_commits),
         *(head, look_on, name, name_again, survey, load_log_for_clean_up, look_for_clean_up),
         *(look_at_log_for_clean_up, delete, settle, ask_table_log, rebuild),
     )

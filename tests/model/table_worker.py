@@ -26,7 +26,7 @@ def settle(w: Worker, s3: Services) -> Worker:
 
 
 def ask_table_log(w: Worker, s3: Services) -> Worker:
-    log, _, _ = s3.list_log()
+    log, _ = s3.list_log()
     is_given = any(one and w.number <= one.reached for one in log)
     if is_given and "ask the table log before a rebuild" not in s3.without:
         return w._replace(at="settle")

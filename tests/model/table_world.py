@@ -107,8 +107,7 @@ class World(NamedTuple):
         commits: the partition's commit log.
         uploads: numbers of commits whose upload is open.
         outputs: outputs that can be read.
-        log: the table log; None for an entry that was deleted.
-        witnesses: the entry that each witness names; empty for a missing one.
+        log: the table log.
         mark: the highest number that was seen in the table.
         removed: records that users removed from the table.
         foreign: records that others wrote.
@@ -119,8 +118,7 @@ class World(NamedTuple):
     commits: tuple[Commit, ...] = ()
     uploads: frozenset[int] = NOTHING
     outputs: frozenset[str] = NOTHING
-    log: tuple[Entry | None, ...] = ()
-    witnesses: tuple[str, ...] = ()
+    log: tuple[Entry, ...] = ()
     mark: int = 0
     table: Table = Table()
     removed: frozenset[str] = NOTHING
@@ -147,25 +145,16 @@ class Services(Service):
         return output in self.world.outputs
 
     @request
-    def list_log(self) -> tuple[tuple[Entry | None, ...], tuple[str, ...], int]:
-        return self.world.log, self.world.witnesses, self.world.mark
+    def list_log(self) -> tuple[tuple[Entry, ...], int]:
+        return self.world.log, self.world.mark
 
     @request
     def create_entry(self, number: int, entry: Entry) -> str:
-        missing = number - len(self.world.log)
-        log, witnesses = self.world.log + (None,) * missing, self.world.witnesses + ("",) * missing
-        if log[number - 1] is not None and "create-if-absent of entries" not in self.without:
+        log = self.world.log
+        if number <= len(log) and "create-if-absent of entries" not in self.without:
             return TAKEN
-        self.now(log=(*log[: number - 1], entry, *log[number:]), witnesses=witnesses)
+        self.now(log=(*log[: number - 1], entry, *log[number:]))
         return DONE
-
-    @request
-    def create_witness(self, number: int, name: str) -> str:
-        """Create the witness if it is missing; return the entry that it names."""
-        found = self.world.witnesses
-        if not found[number - 1]:
-            self.now(witnesses=(*found[: number - 1], name, *found[number:]))
-        return found[number - 1] or name
 
     @request
     def create_mark(self, number: int) -> None:
@@ -212,7 +201,7 @@ class Services(Service):
         self.now(sources=self.world.sources - {record})
 
 
-WRITES = frozenset({"create_entry", "create_witness", "create_mark", "swap_table", "delete_source"})
+WRITES = frozenset({"create_entry", "create_mark", "swap_table", "delete_source"})
 
 
 def replaced_in(commits: tuple[Commit, ...]) -> dict[int, int]:
@@ -290,13 +279,6 @@ def brought_back(world: World) -> Ways:
         yield "a user brings back the table of a week ago", changed
 
 
-def entry_deleted(world: World) -> Ways:
-    for number, entry in enumerate(world.log, 1):
-        if entry is not None:
-            log = (*world.log[: number - 1], None, *world.log[number:])
-            yield f"somebody deletes entry {number}", {"log": log, "spoiled": True}
-
-
 def _next_foreign(world: World) -> str:
     return f"x{len(world.foreign) + 1}"
 
@@ -305,6 +287,6 @@ EVENTS: dict[str, Callable[[World], Ways]] = {
     one.__name__: one
     for one in (
         *(output_committed, upload_aborted, others_append, table_compacted, file_overwritten),
-        *(snapshots_expired, rolled_back, brought_back, entry_deleted),
+        *(snapshots_expired, rolled_back, brought_back),
     )
 }

@@ -12,20 +12,20 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compactor import layout
 from compactor.clock import NoDeadline
-from compactor.log.columnar import Columnar
-from compactor.log.entries import Commit
+from compactor.log.entries import Columnar, Commit
 from compactor.log.log import CommitLog
 from compactor.model import ObjectGroup
 from compactor.outputs.group import draft_of
 from compactor.outputs.pending import PendingOutput
-from compactor.planning.partition_listing import take_listing
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.listing import Window
+from compactor.partition.receipts import Counts, Receipt
+from compactor.partition.run import compact_partition
+from compactor.partition.steps import store
+from compactor.partition.work import PartitionWork
+from compactor.planning.partition_listing import listing_of, take_listing
 from compactor.planning.plan import Knowledge, plan
-from compactor.runs.listings import Window
-from compactor.runs.partition_progress import PartitionProgress
-from compactor.runs.partition_run import PartitionRun
-from compactor.runs.storing import store
 from compactor.settings.settings import Settings
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -57,7 +57,7 @@ class RowWorld:
 
     def groups(self) -> tuple[ObjectGroup, ...]:
         state = self.log.load()
-        listing = take_listing(self.store, PARTITION, state.committed)
+        listing = take_listing(listing_of(self.store, PARTITION), PARTITION, state.committed)
         known = Knowledge(state.committed, state.quarantined)
         return plan(listing, self.settings, known, self.clock.now()).groups
 
@@ -70,17 +70,22 @@ class RowWorld:
         """The partition, as a worker does it; its commits of this run."""
         self.runs += 1
         run = self._run()
-        progress = PartitionProgress(run, run.log.load())
-        progress.settling.settle()
+        work = PartitionWork(run, run.log.load(), Receipt(PARTITION.path, run.run_id, "failed"))
+        work.publish_unpublished()
         commits = []
-        for group in progress.windows.plan(Window()).groups:
+        for group in work.plan(Window()).groups:
             pending = self._store(group)
             draft = draft_of(pending, run.run_id, self.clock.now())
             if draft is not None:
-                commits.append(progress.groups.commit(draft))
-        progress.finish()
-        run.log.checkpoint(progress.state)
+                commits.append(work.commit(draft))
+        work.finish()
+        work.write_checkpoint()
         return commits
+
+    def compact(self) -> Receipt:
+        """The partition, as a worker does it, planned again where a group asks for it."""
+        self.runs += 1
+        return compact_partition(self._run(), Counts())
 
     def _store(self, group: ObjectGroup) -> PendingOutput:
         return store(group, self.settings, self.store, self._run().destination)
@@ -119,7 +124,7 @@ class RowWorld:
         return [*self.log.every_commit()][::-1]
 
     def dead_letters(self) -> list[dict[str, Any]]:
-        _, prefix = layout.dead_letters_key(self.settings, PARTITION, "")
+        _, prefix = self.settings.layout.dead_letters(PARTITION.path, "")
         found = self.store.contents("lake", prefix)
         return [json.loads(line) for body in found.values() for line in body.splitlines()]
 

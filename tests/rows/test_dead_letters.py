@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from compactor import layout
 from tests.rows.row_world import RowWorld, account
 from tests.support.examples import PARTITION
 
@@ -45,7 +44,7 @@ def test_the_manual_s_example_loads_what_fits_by_now(
     world = narrow()
     monkeypatch.chdir(tmp_path)
     Path("dead-letters").mkdir()
-    _, prefix = layout.dead_letters_key(world.settings, PARTITION, "")
+    _, prefix = world.settings.layout.dead_letters(PARTITION.path, "")
     for number, body in enumerate(world.store.contents("lake", prefix).values()):
         (Path("dead-letters") / f"{number}.json").write_bytes(body)
     _, _, example = MANUAL.read_text().partition("```python\n")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.rows.digest import RowDigest
+from compactor.encoding.row_digest import RowDigest
 
 LONG, TEXT = pa.int64(), pa.string()
 XY = pa.struct([("x", LONG), ("y", LONG)])

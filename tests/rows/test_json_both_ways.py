@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.rows.digest import RowDigest
+from compactor.encoding.row_digest import RowDigest
 from compactor.rows.json_rows import Converted, JsonRows
 
 NAMES = ["a", "A", "b", "a.b", "x y", "é", "日本", "", "`", "null"]
@@ -136,11 +136,8 @@ def blocks(draw: st.DrawFn, *, fitting: bool) -> tuple[pa.Schema, list[bytes]]:
 
 
 def one_by_one(schema: pa.Schema, records: list[bytes]) -> Converted:
-    return JsonRows(schema)._one_by_one(records)
-
-
-def as_a_block(schema: pa.Schema, records: list[bytes]) -> pa.Table | None:
-    return JsonRows(schema)._as_block(records)
+    rows = JsonRows(schema)
+    return rows._with_others(schema.empty_table(), [], records)
 
 
 def digest(table: pa.Table) -> str:
@@ -155,15 +152,10 @@ def require_same(schema: pa.Schema, records: list[bytes]) -> None:
     slow.table.validate(full=True)
     assert slow.table.schema == schema
     assert slow.table.num_rows + len(slow.misfits) == len(records)
-    quick = as_a_block(schema, records)
-    if quick is not None:
-        quick.validate(full=True)
-        assert not slow.misfits
-        assert quick.schema == schema
-        assert quick.to_pylist() == slow.table.to_pylist()
-        assert digest(quick) == digest(slow.table)
     found = JsonRows(schema).convert(records)
     assert (found.misfits, found.unknown) == (slow.misfits, slow.unknown)
+    found.table.validate(full=True)
+    assert found.table.schema == schema
     assert digest(found.table) == digest(slow.table)
     for index, record in enumerate(records):
         alone = JsonRows(schema).convert([record])
@@ -206,15 +198,12 @@ USUAL: Any = pa.schema(
 )
 
 
-def test_usual_records_are_converted_as_a_block() -> None:
+def test_usual_records_are_the_same_both_ways() -> None:
     records = [
         b'{"id":1,"share":0.5,"at":"2026-01-02T03:04:05.25Z","tags":["a",null],"deep":{"x":1}}',
         b'{"deep":{"y":[true]},"id":null}',
         b"{}",
     ]
-    found = as_a_block(USUAL, records)
-    assert found is not None
-    assert found.num_rows == 3
     require_same(USUAL, records)
 
 

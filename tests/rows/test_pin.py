@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
-from compactor.layout import parquet_schema_key
 from compactor.rows.ddl import parse_ddl
 from compactor.rows.pin import given_schema, known_schema, pinned_schema
 from tests.support.examples import settings
@@ -48,7 +47,7 @@ def test_the_first_schema_stays(store: MemoryStore) -> None:
 
 def test_the_stored_document_is_the_documented_one(store: MemoryStore) -> None:
     pinned(store, IDS)
-    body = store.get(*parquet_schema_key(RUN, 1))
+    body = store.get(*RUN.layout.parquet_schema(1))
     field = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
     document = {"version": 1, "schema": {"type": "struct", "fields": [field]}}
     assert body == json.dumps(document, indent=1).encode()
@@ -102,7 +101,7 @@ def test_a_schema_that_outputs_cannot_have_is_not_pinned(
     [b"{", b"{}", b'{"version": 2, "schema": {}}', b'{"version": 1, "schema": {"type": "long"}}'],
 )
 def test_a_pin_that_this_program_did_not_write_is_an_error(store: MemoryStore, body: bytes) -> None:
-    store.seed(*parquet_schema_key(RUN, 1), body)
+    store.seed(*RUN.layout.parquet_schema(1), body)
     with pytest.raises(IntegrityError, match="parquet-schemas/"):
         pinned(store, IDS)
 
@@ -142,7 +141,7 @@ def test_an_invalid_given_schema_is_refused_in_one_line(ddl: str) -> None:
 
 
 def test_a_hundred_lost_races_end_the_run(store: MemoryStore) -> None:
-    store.seed(*parquet_schema_key(RUN, 1), b"another run's")
+    store.seed(*RUN.layout.parquet_schema(1), b"another run's")
     # The listing never has the entry that the store has.
     store.list_objects = lambda *_, **__: iter(())  # type: ignore[method-assign]  # a listing that lags
     with pytest.raises(TransientStoreError, match="100 other schemas came first"):

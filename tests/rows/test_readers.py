@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder, convert_to_deltalake
 
-from compactor.readers.parquet_columns import hive_columns
 from compactor.rows.ddl import parse_ddl
+from compactor.rows.hive_types import hive_columns
 from compactor.rows.schema import simple
 from tests.rows.row_world import RowWorld
 

@@ -60,7 +60,7 @@ def test_each_record_is_given_once_and_whole(
         ("a.csv", b"h,i\n1,2\nh,i\n", "its header occurs again"),
         ("a.csv", b"h,H\n1,2\n", "its header names the column 'H' twice"),
         ("a.csv", b"h,\n1,2\n", "a column of its header has no name"),
-        ("a.log", b"2026-01-02T03:04:05Z started\n", "text has no named fields"),
+        ("a.log", b"2026-01-02T03:04:05Z started\n", "no log whose fields are known"),
         ("a.txt", b"<a>\n</a>\n", "neither its name nor its first lines"),
         ("a.csv", b"h,\xff\n1,2\n", 'it is not UTF-8.*encoding = "single_byte"'),
     ],

@@ -8,7 +8,6 @@ keys      which objects there are, by formula
 services  what S3, Lambda and Step Functions allow, how long they take, and their prices
 wire      the answers of S3, put in where botocore would send a request
 meter     the virtual time of one invocation, and what it asked for
-counts    stands in for the listing of partitions in discovery
 bodies    stands in for reading, framing and storing the sources of one group
 account   calls the handlers, one invocation at a time
 cases     the runs that are simulated, each by a sample of its partitions

@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from compactor_cli.markers import replace_between
+from compactor_dev.markers import replace_between
 from tests.scale import memory, table
 from tests.scale.cases import CASES, Case, simulated
 from tests.scale.figures import Figures

@@ -45,8 +45,7 @@ _ENVIRONMENT = {
     "no_proxy": "*",
     "POWERTOOLS_METRICS_DISABLED": "true",
     "POWERTOOLS_TRACE_DISABLED": "true",
-    "COMPACTOR_SPARK": "emr",
-    "COMPACTOR_WORKER_MB": str(FUNCTIONS["compact_partition"].memory_mb),
+    "COMPACTOR_SPARK": "emr_serverless",
 }
 
 
@@ -203,5 +202,5 @@ def on_store(store: ObjectStore, now: Callable[[], float]) -> Iterator[None]:
 def bodies_skipped(meter: Callable[[], Meter | None], services: Services) -> Iterator[None]:
     """Let no body of a source be read."""
     stand_in = SkippedBodies(meter, services)
-    with mock.patch("compactor.runs.group_work.store", stand_in):
+    with mock.patch("compactor.partition.work.store", stand_in):
         yield

@@ -10,12 +10,10 @@ import time
 from collections.abc import Callable
 
 from compactor.destination import Destination
-from compactor.discovery.fleet import processors_of
-from compactor.discovery.speed import speed_for
 from compactor.log.entries import Output
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import SliceFacts
+from compactor.log.manifest import ManifestRow, SliceFacts
 from compactor.model import Compression, Format, ObjectGroup
+from compactor.money.estimate import speed_for
 from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
@@ -27,7 +25,7 @@ _FACTS = SliceFacts(records=10)
 
 
 class SkippedBodies:
-    """Called as :func:`compactor.runs.storing.store` is.
+    """Called as :func:`compactor.partition.steps.store` is.
 
     Args:
         meter: of the invocation that is under way.
@@ -37,7 +35,8 @@ class SkippedBodies:
     def __init__(self, meter: Callable[[], Meter | None], services: Services) -> None:
         self._meter = meter
         self._services = services
-        self._processors = processors_of(FUNCTIONS["compact_partition"].memory_mb)
+        # Measured with two; Lambda gives them in proportion to memory.
+        self._slower = 2 * 1_769 / FUNCTIONS["compact_partition"].memory_mb
 
     def __call__(
         self,
@@ -64,8 +63,8 @@ class SkippedBodies:
     def seconds(self, group: ObjectGroup, settings: Settings) -> float:
         """How long one worker takes: its measured speed, or what S3 allows below one prefix."""
         objects = len(group.sources)
-        speed = speed_for(group.sources[0].key, settings).on(self._processors)
-        return max(speed.seconds(objects, group.size), objects / self._services.s3.gets_per_second)
+        seconds = speed_for(group.sources[0].key, settings).seconds(objects, group.size)
+        return max(seconds * self._slower, objects / self._services.s3.gets_per_second)
 
     @staticmethod
     def _stored(

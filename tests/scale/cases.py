@@ -2,8 +2,8 @@
 
 All partitions of a run are alike, so what one takes is what each takes; the first batch of them is
 counted by itself, for it writes the marker of the state as well. The receipts that the report
-reads, and the logs that clean-up looks through, are copies of those of the sample. Discovery lists
-the sample, and then goes through all partitions with what that took.
+reads, and the logs that clean-up looks through, are copies of those of the sample. Discovery finds
+all partitions.
 """
 
 from __future__ import annotations
@@ -15,15 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
-
-from compactor.discovery.work_items import to_items_json
+from compactor.discovery.work_list import to_items_json
 from compactor.limits import USUAL
-from compactor.log.resting import NONE_AT_REST, Resting
-from compactor.model import Skipped, SkipReason
 from tests.scale import workflow
 from tests.scale.account import Account, Invocation, account
-from tests.scale.counts import SkippedCounts, counts_skipped
 from tests.scale.figures import Figures
 from tests.scale.fleet import side_by_side
 from tests.scale.keys import LAKE_BUCKET, ROOT, SOURCE_BUCKET, Keys
@@ -67,9 +62,7 @@ class Case:
 
 
 # What sends a partition to Spark, out of the way.
-_BY_LAMBDA = {
-    "lambda_max_seconds": 604_800,
-}
+_BY_LAMBDA = {"engine": "worker"}
 CASES = (
     Case(
         10_000,
@@ -122,71 +115,26 @@ class _Run:
         return self._figures
 
     def _discover(self) -> dict[str, Any]:
-        """As often as it says that there is more; what it found."""
+        """What is found of all partitions; the sample is the first of them."""
         event = {"input": self._case.input, "run_id": self._run_id, "started_at": "2026-01-04"}
-        answers: list[dict[str, Any]] = []
-        with counts_skipped(self._counts(event)), self._all_there():
-            while not answers or answers[-1]["status"] != "done":
-                one = self._here.call("discover", event)
-                self._figures.add(one)
-                self._add_wall("discover", one.seconds)
-                answers.append(one.answer)
+        self._here.wire.whole = self._whole
+        one = self._here.call("discover", event)
+        self._figures.add(one)
+        self._add_wall("discover", one.seconds)
         self._figures.started("discover", 1)
         self._add_wall("discover", self._here.services.functions.start_seconds)
-        statuses = [one["status"] for one in answers]
-        works = bool(self._items)
-        self._figures.parent = workflow.parent(statuses, works=works)
-        items = list(self._whole.items()) if works else []
-        self._figures.list_bytes = len(to_items_json(items))
-        assert answers[-1]["item_count"] == len(items), "discovery found others"
-        return answers[-1]
-
-    @contextmanager
-    def _all_there(self) -> Iterator[None]:
-        """What is asked of sources in between is asked of all of them."""
-        wire = self._here.wire
-        sample, wire.keys = wire.keys, self._whole
-        yield
-        wire.keys = sample
-
-    def _counts(self, event: dict[str, Any]) -> SkippedCounts:
-        """What a discovery of the sample takes; of that, no trace is left but the item list."""
-        here, case = self._here, self._case
-        before = dict(here.wire.stored)
-        one = here.call("discover", event, 1.0, _counts_a_partition, endless=True)
-        key = one.answer["items"]["key"]
-        self._items = json.loads(here.wire.stored[key].body)
-        told = json.loads(here.wire.stored[key.replace("items.json", "discovery.json")].body)
-        resting = msgspec.convert(told["resting"], Resting)
-        # All are alike.
-        assert one.answer["oversized_count"] == 0
-        assert (len(self._items), resting.partitions) in {(case.sampled, 0), (0, case.sampled)}
-        here.wire.restore(before)
-        here.wire.whole = self._whole
-        weight = case.share / case.sampled
-        pages = here.services.s3.page_keys
-        each = self._of_one(resting)
-        return SkippedCounts(
-            lambda: here.meter, self._whole, pages, one.sample, weight, case.share, each
-        )
-
-    def _of_one(self, resting: Resting) -> Resting:
-        """One of the partitions that were found at rest, whole."""
-        if not resting.partitions:
-            return NONE_AT_REST
-        objects, size = self._whole.in_each, self._whole.in_each * self._whole.size
-        committed = {SkipReason.COMMITTED.value: Skipped(objects, size)}
-        assert resting.skipped.keys() == committed.keys()
-        return Resting(1, objects, size, committed)
+        self._figures.parent = workflow.parent()
+        stored = self._here.wire.stored[one.answer["items"]["key"]]
+        self._figures.list_bytes = len(stored.body)
+        self._items = json.loads(stored.body)[: self._case.sampled]
+        assert one.answer["item_count"] == self._whole.partitions, "discovery found others"
+        return one.answer
 
     def _add_wall(self, phase: str, seconds: float) -> None:
         self._figures.wall[phase] = self._figures.wall.get(phase, 0.0) + seconds
 
     def _compact(self, found: dict[str, Any]) -> None:
         """Every partition of the sample, in as large batches as the sample has two of."""
-        if not self._items:
-            self._figures.wall["compact"] = 0.0
-            return
         size = min(found["batch_partitions"], max(1, len(self._items) // 2))
         calls = [
             self._compact_some(found, self._items[at : at + size])
@@ -231,7 +179,7 @@ class _Run:
         one = self._here.call(name, event, share, _lists_a_partition, endless=True)
         groups = max(1, one.answer["counts"]["objects_out"]) * share
         longest = one.seconds / groups
-        # As compactor.runs.partition_run has it: a group is begun while there is time for 1.5.
+        # As compactor.partition.inputs has it: a group is begun while there is time for 1.5.
         works = min(USUAL.work_seconds, self._here.services.functions.seconds)
         usable = works - RESERVE_SECONDS - 0.5 * longest
         calls = math.ceil(one.seconds / usable)
@@ -254,13 +202,10 @@ class _Run:
 
     def _report(self, found: dict[str, Any]) -> None:
         wired = self._here.wire
-        outcomes = {name: {"failure": None} for name in ("compaction", "oversized", "clean_up")}
-        event = {**found, "outcomes": outcomes}
+        event = {name: found[name] for name in ("run_id", "started_at", "settings")}
         items_key = found["items"]["key"]
         items = wired.stored[items_key]
         receipts = f"{STATE}runs/{self._run_id}/receipts/"
-        if not self._items:
-            return self._reported(self._here.call("report", event))
         with self._copied(lambda key: key.startswith(receipts)) as weight:
             count = round(self._case.partitions / weight)
             listed = [self._whole.item(number) for number in range(count)]
@@ -284,11 +229,11 @@ class _Run:
         stored = self._here.wire.stored
         before = dict(stored)
         count = min(self._case.partitions, max(_COPIES, self._case.sampled))
-        first = self._whole.item(0).partition
+        first = self._whole.item(0)
         own = {key: one for key, one in before.items() if wanted(key)}
         own = {key: one for key, one in own.items() if first.path in key or first.id in key}
         for number in range(self._case.sampled, count):
-            other = self._whole.item(number).partition
+            other = self._whole.item(number)
             for key, one in own.items():
                 name = key.replace(first.path, other.path).replace(first.id, other.id)
                 body = one.body.replace(first.path.encode(), other.path.encode())
@@ -301,12 +246,6 @@ class _Run:
 
 def _lists_a_partition(asked: Asked) -> bool:
     return asked.kind == "LIST" and asked.about == SOURCE_BUCKET and asked.key != ROOT
-
-
-def _counts_a_partition(asked: Asked) -> bool:
-    if asked.about == "state":
-        return asked.key.endswith(("/at-rest.json", "/commits/"))
-    return _lists_a_partition(asked)
 
 
 def _lists_logs(asked: Asked) -> bool:

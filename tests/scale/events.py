@@ -86,7 +86,7 @@ def figures(url: str, objects: int) -> list[Figure]:
         for path in "0123":
             partition = Partition("source", f"logs/{path}/", f"{path}/")
             items = list(registry.pending("logs", partition))
-            marks = [Mark(one, ItemState.COMPACTED, "0" * 32) for one in items]
+            marks = [Mark(one, ItemState.COMPACTED) for one in items]
             count += registry.mark("logs", marks, _NOW)
         return count
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from compactor.discovery.work_items import WorkItem
+from compactor.model import Partition
 
 SOURCE_BUCKET, LAKE_BUCKET = "source", "lake"
 ROOT = "logs/"
@@ -70,12 +70,11 @@ class Keys:
         except KeyError:
             return False
 
-    def item(self, number: int) -> WorkItem:
+    def item(self, number: int) -> Partition:
         """What discovery finds of a partition."""
-        size = self.in_each * self.size
-        return WorkItem(self.path(number), SOURCE_BUCKET, self.prefix(number), self.in_each, size)
+        return Partition(SOURCE_BUCKET, self.prefix(number), self.path(number))
 
-    def items(self) -> Iterator[WorkItem]:
+    def items(self) -> Iterator[Partition]:
         """What discovery finds."""
         return map(self.item, range(self.partitions))
 

@@ -11,16 +11,13 @@ import gc
 import subprocess
 import sys
 import tracemalloc
-from array import array
 from collections.abc import Callable, Container
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 from unittest import mock
 
-from compactor.layout import commit_key
 from compactor.limits import USUAL
-from compactor.log.content_index import Contents
 from compactor.log.digests import Digests
 from compactor.log.log import CommitLog
 from compactor.log.state import LogState
@@ -68,9 +65,6 @@ def of_run(case: Case, services: Services) -> dict[str, float]:
     """MB of each function in the first run of a case, from the memory of a part of its sample."""
     few = min(case.sampled, _SMALL)
     found = _peaks(replace(case, partitions=few, sampled=few, runs=case.runs[:1]), services)
-    # Each lane holds the pages of the partition that it counts.
-    lanes = FUNCTIONS["discover"].lanes
-    found["discover"] *= max(1.0, min(lanes, case.partitions) / few)
     # Beyond so many, a report holds no more receipts.
     shown = max(0, min(case.partitions, gathered.SHOWN_PARTITIONS) - few)
     for name, mb in _growth(services).items():
@@ -86,23 +80,22 @@ def of_log(sources: int, groups: int, services: Services) -> dict[str, float]:
     with account(Keys(1, 1), services) as here:
         case = Case(1, 1, 1, ())
         settings = Settings.from_input(case.input)
-        partition = here.wire.keys.item(0).partition
+        partition = here.wire.keys.item(0)
         log = CommitLog(here.store, settings, partition)
-        found["written"] = traced(partial(log.checkpoint, _state(sources, groups, partition.path)))
-        names = (commit_key(settings, partition, number)[1] for number in range(1, groups + 1))
+        found["written"] = traced(partial(log.checkpoint, _state(sources, groups)))
+        names = (
+            settings.layout.commit(partition.path, number)[1] for number in range(1, groups + 1)
+        )
         here.wire.stored.update((name, Stored.of(b"", here.wire.now)) for name in names)
         found["read"] = traced(log.load)
     return found
 
 
-def _state(sources: int, groups: int, path: str) -> LogState:
-    digests, contents = _digests(sources), _contents(sources)
+def _state(sources: int, groups: int) -> LogState:
+    digests = _digests(sources)
     return LogState(
         last=groups,
         committed=digests,
-        contents=contents,
-        commit_ids={groups: "0" * 32},
-        path=path,
         log_id="0" * 32,
     )
 
@@ -111,11 +104,6 @@ def _digests(count: int) -> Digests:
     """So many, evenly spread, in order."""
     step = (1 << 128) // count
     return Digests.from_bytes(b"".join((one * step).to_bytes(16) for one in range(count)))
-
-
-def _contents(count: int) -> Contents:
-    step = (1 << 64) // count
-    return Contents.from_bytes(array("Q", range(0, step * count, step)).tobytes())
 
 
 def _peaks(case: Case, services: Services, wanted: Container[str] = FUNCTIONS) -> dict[str, float]:

@@ -7,7 +7,6 @@ documents for each kind of state ("HistoryEvent" in its API reference).
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,7 @@ _DEFINITION = Path(__file__).resolve().parents[2] / "statemachine" / "compaction
 _EVENTS = {"Task": 5, "Map": 4, "Parallel": 4, "Choice": 2, "Pass": 2, "Succeed": 2, "Wait": 2}
 # Of the parent, where it does not go the way of the default.
 _USUAL = {
-    "IsThereWork": "ProcessPartitions",
-    "AnyItems": "CompactPartitions",
+    "AnyPartitions": "CompactPartitions",
     "IsCleanUpWanted": "PlanCleanUp",
     "DidAllSucceed": "Succeeded",
 }
@@ -41,18 +39,9 @@ class Walked:
 NOWHERE = Walked(0, 0)
 
 
-def parent(discoveries: Sequence[str], *, works: bool = True) -> Walked:
-    """The execution of a run.
-
-    Args:
-        discoveries: the status that each call of discovery answered.
-        works: there is a partition to be worked on.
-    """
-    ways = {"more": "Discover", "done": "IsThereWork"}
-    chosen = {"IsDiscovered": [ways[status] for status in discoveries]}
-    if not works:
-        chosen["IsThereWork"] = ["NothingToDo"]
-    return _walk(_definition(), chosen)
+def parent() -> Walked:
+    """The execution of a run."""
+    return _walk(_definition(), {})
 
 
 def child(calls: int) -> Walked:
@@ -70,11 +59,8 @@ def _definition() -> dict[str, Any]:
 
 
 def _child() -> dict[str, Any]:
-    for branch in _definition()["States"]["ProcessPartitions"]["Branches"]:
-        if "CompactPartitions" in branch["States"]:
-            found: dict[str, Any] = branch["States"]["CompactPartitions"]["ItemProcessor"]
-            return found
-    raise KeyError("CompactPartitions")
+    processor: dict[str, Any] = _definition()["States"]["CompactPartitions"]["ItemProcessor"]
+    return processor
 
 
 def _walk(machine: dict[str, Any], chosen: _Ways) -> Walked:

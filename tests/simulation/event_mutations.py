@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from compactor.partition.events import _Judge
 from compactor.registry.items import Item, ItemState, Mark
 from compactor.registry.registering import _Wanted
-from compactor.runs.registered_objects import _Judge
 from tests.support.memory_registry import MemoryRegistry
 
 
@@ -79,7 +79,7 @@ EVENT_MUTATIONS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "the name of an execution": _each_name_is_new,
     "items before heads": _heads_before_items,
     "a mark only of what the log names": _in(
-        "compactor.runs.registered_objects._Judge.__call__", _marked_unseen
+        "compactor.partition.events._Judge.__call__", _marked_unseen
     ),
     "the condition of a mark": _in(f"{_TABLE}.MemoryRegistry.mark", _mark_anyway),
     "the condition of a rest": _in(f"{_TABLE}.MemoryRegistry.rest", _rest_anyway),
@@ -87,7 +87,7 @@ EVENT_MUTATIONS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
 
 #: Seeds of schedules that noticed; an outdated one only costs time.
 EVENT_NOTICED: Mapping[str, int] = {
-    "the sequencer of a delete": 81,
+    "the sequencer of a delete": 177,
     "the name of an execution": 81,
     "items before heads": 64,
     "a mark only of what the log names": 44,

@@ -23,8 +23,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import current_thread, main_thread
 
-from compactor.discovery.work_items import WorkItem
 from compactor.errors import CompactorError
+from compactor.model import Partition
 from compactor.orchestration.reconcile import Reconciliation, reconcile
 from compactor.registry.items import OPEN_STATES
 from compactor.registry.starting import Looked
@@ -72,7 +72,7 @@ class Schedule:
         # If no message is lost, nothing needs to be reconciled.
         self._loses = self._draw.random() < 0.4
         self._queue: list[str] = []
-        self._begun: list[tuple[str, WorkItem]] = []
+        self._begun: list[tuple[str, Partition]] = []
         self._depth = 0
         self._calm = False
         self.world.registry.hook = lambda step: self._at(f"table: {step}")

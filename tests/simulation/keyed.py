@@ -59,6 +59,7 @@ from tests.support.memory_keyed import (
 )
 from tests.support.memory_store import Call
 from tests.support.memory_tables import ADDRESS, MemoryCatalog, TableGuard
+from tests.support.spark_stand_in import workers_as_spark
 
 _ROWS = "rows"
 _KEYS = 4
@@ -532,13 +533,13 @@ KEYED_MUTATIONS: Mapping[str, TableMutation] = {
 
 #: Seeds of schedules that noticed; an outdated one only costs time.
 KEYED_NOTICED: Mapping[str, int] = {
-    "condition of a merge's commit": 8,
-    "look at the number before rows are merged": 7,
+    "condition of a merge's commit": 9,
+    "look at the number before rows are merged": 32,
     "keys of what is deleted": 0,
     "order of records of one time": 0,
-    "rows before keys": 3,
-    "comparison of rows and keys": 44,
-    "look at the numbers once the keys are made": 29,
+    "rows before keys": 1,
+    "comparison of rows and keys": 11,
+    "look at the numbers once the keys are made": 1_663,
     _BEFORE_DELETE: 0,
 }
 
@@ -557,7 +558,7 @@ def play_keyed(
         world = KeyedWorld(choices, mutation.without, mutation.left_out)
         return _Schedule(world, choices, outcome, tell=tell)
 
-    with without_spark(_SCHEMA), mutation.applied():
+    with without_spark(_SCHEMA), workers_as_spark(), mutation.applied():
         return played(choices, make)
 
 

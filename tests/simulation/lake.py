@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from unittest.mock import patch
 
-from compactor.discovery.work_items import WorkItem
+from compactor.model import Partition
 from compactor.registry.registering import Registration
 from compactor.registry.starting import Looked
 from compactor.settings.settings import CleanUpMode
@@ -75,7 +75,7 @@ class _Run:
     steps: deque[_Step] = field(default_factory=deque)
     under_way: dict[Process, _Step] = field(default_factory=dict)
     done: list[_Step] = field(default_factory=list)
-    items: Sequence[WorkItem] = ()
+    items: Sequence[Partition] = ()
     failed: bool = False
 
 
@@ -247,7 +247,7 @@ class _Schedule(DisturbedCommits):
         run.done.clear()
         if run.stage == 1 and not run.failed:
             for item in run.items:
-                self._add(run, partial(self.world.compactor, run.name, item.partition))
+                self._add(run, partial(self.world.compactor, run.name, item))
         elif run.stage == 2 and not (run.failed and not run.items):
             self._add(run, partial(self.world.table_publisher, run.name))
         elif run.stage == 3 and not run.failed:
@@ -390,9 +390,9 @@ LAKE_MUTATIONS: Mapping[str, LakeMutation] = {
 
 #: Seeds of schedules that noticed; an outdated one only costs time.
 LAKE_NOTICED: Mapping[str, int] = {
-    "condition of the table's commit": 7,
-    "look at the table's number before each commit": 6,
-    "the condition of a put": 21,
+    "condition of the table's commit": 9,
+    "look at the table's number before each commit": 9,
+    "the condition of a put": 20,
 }
 
 

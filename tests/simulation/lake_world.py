@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,18 +18,18 @@ from unittest.mock import patch
 
 from compactor.cleaning.clean_up_list import find_due
 from compactor.clock import NoDeadline
-from compactor.discovery.resume import Part
 from compactor.errors import TransientStoreError
 from compactor.model import Partition
 from compactor.orchestration.discovery_step import begin
 from compactor.orchestration.reconcile import Reconciliation, reconcile
+from compactor.partition.events import event_listing
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts
+from compactor.partition.run import compact_partition
 from compactor.registry.items import OPEN_STATES
 from compactor.registry.registering import register
 from compactor.registry.starting import start_due
 from compactor.registry.streams import Stream, parse_streams
-from compactor.runs.event_listing import event_listing
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.sinks.table_publisher import record_publish
 from tests.simulation.choices import Choices
 from tests.simulation.faults import DIES, Client, Fault, faults_of
@@ -121,6 +121,8 @@ class LakeWorld(TableWorld):
         self.queue: list[str] = []
         self.optional: set[int] = set()
         self._delivered: dict[tuple[str, bytes], None] = {}
+        # Keys at which an object stands that stood there before; clean-up may have deleted it.
+        self._back: set[str] = set()
         self._sequencers = count(1)
         self.s3.hooks.after.append(self._tell_of_delete)
 
@@ -154,6 +156,7 @@ class LakeWorld(TableWorld):
 
     def _put(self, key: str, body: bytes) -> str:
         self._take_back(key)
+        (self._back.add if (key, body) in self._delivered else self._back.discard)(key)
         self._delivered[key, body] = None
         self.optional -= set(_numbers(body))
         self.s3.seed(SOURCE, key, body)
@@ -217,8 +220,7 @@ class LakeWorld(TableWorld):
             at = partial(self._registry_at, process)
             client = self._client(process)
             begun = begin(self.settings, run_id, client, self.clock.now(), at=at)
-            assert not isinstance(begun, Part)
-            return begun.in_full().items
+            return begun.found.partitions
 
         return self._process(f"discovery of {run_id}", work)
 
@@ -237,7 +239,7 @@ class LakeWorld(TableWorld):
                 run_id,
                 listing=event_listing(self.settings, now, at),
             )
-            return record_partition(run, Counts())
+            return compact_partition(run, Counts())
 
         return self._process(f"worker of {partition.path} ({run_id})", work)
 
@@ -306,8 +308,23 @@ class LakeWorld(TableWorld):
         """Return the records of readable outputs, in the table or not."""
         return _all_numbers(self.s3.contents(LAKE, DATA))
 
+    def _overwritten(self, compacted: set[int]) -> set[int]:
+        """Return the records of objects that were put over compacted ones."""
+        earlier: defaultdict[str, set[int]] = defaultdict(set)
+        for key, body in self._delivered:
+            earlier[key] |= set(_numbers(body))
+        bodies = ((key, set(_numbers(body))) for key, body in self.s3.contents(SOURCE).items())
+        return {n for key, own in bodies if (earlier[key] - own) & compacted for n in own}
+
     def in_sources(self) -> set[int]:
         return set(_all_numbers(self.s3.contents(SOURCE)))
+
+    def must_be_cleaned_up(self) -> None:
+        there = self.s3.contents(SOURCE)
+        back = _all_numbers({key: there[key] for key in self._back & there.keys()})
+        left = self.in_sources() - self._overwritten(set(self.table.records())) - set(back)
+        if left and not (self.acts or self.table.forgot):
+            raise Violation(f"clean-up left {sorted(left)}")
 
     def look(self) -> None:
         """Check every promise against what a query finds now.
@@ -337,7 +354,8 @@ class LakeWorld(TableWorld):
             Violation: this is not the case.
         """
         self.look()
-        missing = self.written - self.optional - set(self.table.records())
+        compacted = set(self.table.records())
+        missing = self.written - self.optional - compacted - self._overwritten(compacted)
         if missing:
             raise Violation(f"records {sorted(missing)} never came into the table")
         items = self.registry.items.values()

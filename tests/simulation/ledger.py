@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
 import zstandard
@@ -34,7 +34,7 @@ def records_in(body: bytes) -> tuple[int, ...]:
         Violation: records are glued, or one was never written.
     """
     try:
-        plain = _plain(body)
+        plain = plain_bytes(body)
     except (OSError, EOFError, zlib.error, zstandard.ZstdError):
         return ()
     try:
@@ -43,7 +43,8 @@ def records_in(body: bytes) -> tuple[int, ...]:
         raise Violation(str(error)) from error
 
 
-def _plain(body: bytes) -> bytes:
+def plain_bytes(body: bytes) -> bytes:
+    """Return the decompressed content of an object."""
     if body[:2] == b"\x1f\x8b":
         return gzip.decompress(body)
     if body[:4] == b"\x28\xb5\x2f\xfd":
@@ -67,6 +68,8 @@ class Ledger:
         self._retention_seconds = retention_seconds
         self._read: dict[bytes, tuple[int, ...]] = {}
         self._sources: Mapping[str, bytes] = {}
+        # What was at a key before it was overwritten or deleted.
+        self._earlier: defaultdict[str, list[bytes]] = defaultdict(list)
         self._outputs: Mapping[str, bytes] = {}
         self._in_outputs: Counter[int] = Counter()
         self._written: set[int] = set()
@@ -90,6 +93,7 @@ class Ledger:
         """Record that a producer is about to overwrite or delete a source."""
         body = self._sources.get(key)
         if body is not None:
+            self._earlier[key].append(body)
             self._withdrawn |= set(self._records(body)) - set(self._in_outputs)
 
     def tampering(self, key: str) -> None:
@@ -120,8 +124,18 @@ class Ledger:
             raise Violation(f"records {sorted(lost)} are neither in the source nor in an output")
 
     def missing(self) -> set[int]:
-        """Return the records that are only in the source but belong into an output."""
-        return self._in_sources() - set(self._in_outputs) - self._for_itself
+        """Return the records that are only in the source but belong into an output.
+
+        What was put over a compacted object belongs into none.
+        """
+        compacted = set(self._in_outputs)
+        candidates = (
+            body
+            for key, body in self._sources.items()
+            if not any(compacted & set(self._records(earlier)) for earlier in self._earlier[key])
+        )
+        records = {number for body in candidates for number in self._records(body)}
+        return records - compacted - self._for_itself
 
     def compacted_sources(self) -> set[str]:
         """Return the keys of sources with a record that an output has."""
@@ -147,6 +161,7 @@ class Ledger:
     def _check_deleted(self, keys: set[str]) -> None:
         """Check that outputs have had the records of deleted sources for the retention."""
         for key in sorted(keys):
+            self._earlier[key].append(self._sources[key])
             held = self._records(self._sources[key])
             if not held and self._sources[key]:
                 raise Violation(f"{key} was deleted, and no output can hold what is in it")

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from math import inf
 from unittest.mock import patch
 
-from compactor.fingerprint import Fingerprint, Seen
+from compactor.errors import CommitConflict
+from compactor.log.digests import Digests
 from compactor.log.entries import Commit
-from compactor.model import CompactionPlan
+from compactor.log.log import CommitLog
+from compactor.log.manifest import identities
+from compactor.log.state import LogState
 from compactor.outputs.publish import publish
-from compactor.runs.group_work import GroupWork
-from compactor.runs.resting_partitions import RestNotes
+from compactor.partition.work import PartitionWork
 from tests.simulation.faults import Guard
 
 
@@ -36,18 +37,18 @@ class Mutation:
 unchanged = Mutation()
 
 
-def _publish_first(self: GroupWork, draft: Commit) -> Commit:
-    """Replace GroupWork.commit by its two steps in the wrong order."""
-    publish(draft, self._run.store)
-    commit = self._run.log.append(self._state, draft)
-    self._state.mark_published(commit)
-    self._result.groups += 1
+def _publish_first(self: PartitionWork, draft: Commit) -> Commit:
+    """Replace PartitionWork.commit by its two steps in the wrong order."""
+    publish(draft, self.run.store)
+    commit = self.run.log.append(self.state, draft)
+    self.state.mark_published(commit)
+    self.groups += 1
     return commit
 
 
 @contextmanager
 def _publish_before_commit() -> Iterator[None]:
-    with patch.object(GroupWork, "commit", _publish_first):
+    with patch.object(PartitionWork, "commit", _publish_first):
         yield
 
 
@@ -82,36 +83,23 @@ def _keep_no_record() -> Iterator[None]:
 
 
 @contextmanager
-def _know_no_contents() -> Iterator[None]:
-    with patch("compactor.log.content_index.Contents.marks", lambda *_: frozenset()):
+def _compact_each_etag() -> Iterator[None]:
+    with patch("compactor.log.digests.Digests.has_key_of", Digests.__contains__):
         yield
 
 
 @contextmanager
-def _forget_what_others_wrote() -> Iterator[None]:
-    with patch("compactor.log.content_index.Contents.has_key_of", lambda *_: False):
+def _compare_sources_alone() -> Iterator[None]:
+    with patch("compactor.log.log.CommitLog._refuse_conflict", _refuse_same_sources):
         yield
 
 
-@contextmanager
-def _never_look_back() -> Iterator[None]:
-    with patch("compactor.runs.window_planner.note_returned", lambda run, state, listing: listing):
-        yield
-
-
-@contextmanager
-def _compare_numbers_alone() -> Iterator[None]:
-    def seen(self: Fingerprint) -> Seen:
-        return Seen(self._objects, 0, "")
-
-    with patch("compactor.fingerprint.Fingerprint.seen", property(seen)):
-        yield
-
-
-@contextmanager
-def _forget_that_time_passes() -> Iterator[None]:
-    with patch("compactor.runs.resting_partitions.RestNotes._until", lambda *_: inf):
-        yield
+def _refuse_same_sources(_: CommitLog, state: LogState, draft: Commit) -> None:
+    """Replace the comparison of keys by one of sources with their ETags."""
+    if draft.replaces is None and identities(draft.rows) & state.committed:
+        raise CommitConflict("sources were committed meanwhile")
+    if draft.replaces is not None and draft.replaces not in state.unpublished:
+        raise CommitConflict("replaced meanwhile")
 
 
 @contextmanager
@@ -127,22 +115,12 @@ def _look_no_further_than_the_window() -> Iterator[None]:
 
 
 @contextmanager
-def _leave_a_record_unseen() -> Iterator[None]:
-    with patch("compactor.runs.resting_partitions.RestNotes._decision", _nothing_to_do):
-        yield
-
-
-@contextmanager
 def _take_any_listing() -> Iterator[None]:
     with (
         patch("compactor.planning.partition_listing.require_order", lambda *_: None),
         patch("compactor.log.log.require_each_once", lambda *_: None),
     ):
         yield
-
-
-def _nothing_to_do(self: RestNotes, *_: object) -> CompactionPlan:
-    return CompactionPlan(self._run.partition, ())
 
 
 @contextmanager
@@ -156,15 +134,11 @@ MUTATIONS: Mapping[str, Mutation] = {
     "commit before publish": Mutation(applied=_publish_before_commit),
     "HEAD before delete": Mutation(applied=_delete_without_look),
     "comparison with the log on commit": Mutation(applied=_commit_without_comparing),
-    "comparison of the log with the outputs that are there": Mutation(applied=_believe_any_log),
+    "look for outputs beside an empty log": Mutation(applied=_believe_any_log),
     "S3's clock for retention": Mutation(applied=_trust_our_clock),
-    "comparison with what was compacted of a key": Mutation(applied=_know_no_contents),
-    "comparison with what others compacted meanwhile": Mutation(applied=_forget_what_others_wrote),
-    "look at what came back": Mutation(applied=_never_look_back),
+    "one ETag of a key": Mutation(applied=_compact_each_etag),
+    "comparison of keys in a lost race": Mutation(applied=_compare_sources_alone),
     "record of what was cleaned up": Mutation(applied=_keep_no_record),
-    "what was listed of a partition at rest": Mutation(applied=_compare_numbers_alone),
-    "age of what is left in a partition at rest": Mutation(applied=_forget_that_time_passes),
-    "one more plan before a partition is at rest": Mutation(applied=_leave_a_record_unseen),
     "the number of fields of CSV": Mutation(applied=_take_records_of_any_width),
     "the repeated key": Mutation(applied=_take_any_listing),
     "the marker of a table": Mutation(applied=_know_no_table),
@@ -174,24 +148,20 @@ MUTATIONS: Mapping[str, Mutation] = {
 }
 
 NOTICED: Mapping[str, int] = {
-    "If-Match on read": 3,
-    "create-if-absent on commit": 6,
-    "ETag on delete": 77,
-    "checksum on publish": 291,
-    "commit before publish": 6,
-    "HEAD before delete": 29,
-    "comparison with the log on commit": 6,
-    "comparison of the log with the outputs that are there": 268,
-    "S3's clock for retention": 15,
-    "comparison with what was compacted of a key": 11,
-    "comparison with what others compacted meanwhile": 403,
-    "look at what came back": 0,
+    "If-Match on read": 116,
+    "create-if-absent on commit": 9,
+    "ETag on delete": 2,
+    "checksum on publish": 37,
+    "commit before publish": 3,
+    "HEAD before delete": 32,
+    "comparison with the log on commit": 29,
+    "look for outputs beside an empty log": 268,
+    "S3's clock for retention": 26,
+    "one ETag of a key": 11,
+    "comparison of keys in a lost race": 86,
     "record of what was cleaned up": 0,
-    "what was listed of a partition at rest": 0,
     "the number of fields of CSV": 9,
-    "the repeated key": 411,
-    "age of what is left in a partition at rest": 18,
-    "one more plan before a partition is at rest": 18,
+    "the repeated key": 279,
     "the marker of a table": 9,
     "look for a table's marker beyond the window": 9,
 }

@@ -272,7 +272,7 @@ READER_NOTICED: Mapping[str, int] = {
     "without outputs looked at": 33,
     "without grace for lists": 80,
     "deleting before the switch": 2,
-    "switching before the commit": 24,
+    "switching before the commit": 350,
 }
 
 

@@ -7,6 +7,7 @@ source and every unfinished upload gone, and nothing left for another run.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -17,11 +18,11 @@ from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.outputs.slices import is_unproven
 from compactor.outputs.verify import check_commit
-from compactor.runs.partition_receipts import Receipt
+from compactor.partition.receipts import Receipt
 from tests.simulation.choices import Choices
 from tests.simulation.cleaning import cleaner
 from tests.simulation.faults import SPOILED, Fault, Guard
-from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation
+from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation, plain_bytes
 from tests.simulation.processes import Process
 from tests.simulation.turns import Outcome, Schedule, played
 from tests.simulation.world import DAY, NAMES, RETENTION_DAYS, World
@@ -89,7 +90,7 @@ class _Schedule(Schedule):
     def _more(self) -> bool:
         if not self._choices.chance(_MORE_RATE):
             return False
-        self._lose_newest()
+        self._damage()
         self._start_worker()
         return True
 
@@ -147,8 +148,6 @@ class _Schedule(Schedule):
                 events["delivered again between two plans"] = self._deliver_between
         if world.outputs:
             events["output tampered with"] = self._tamper
-        if world.state:
-            events["state damaged"] = self._damage
         return events
 
     def _some_source(self) -> str:
@@ -221,31 +220,21 @@ class _Schedule(Schedule):
             self.tell(self.world.tamper(key, body))
 
     def _damage(self) -> None:
-        """Delete or swap an object of the state; or restore one that was."""
+        """Delete or swap objects of the state between two calls, so that the next one notices."""
         world = self.world
         # Rare, because less can be checked at the end.
-        if world.damaged:
-            self.tell(world.restore(self._choices.one_of(sorted(world.damaged))))
-        elif self._choices.chance(0.4):
-            keys = list(world.state)
-            key, other = self._choices.one_of(keys), self._choices.one_of(keys)
-            self.tell(
-                world.lose(key)
-                if key == other or self._choices.chance(0.5)
-                else world.swap(key, other)
-            )
-
-    def _lose_newest(self) -> None:
-        """Delete the newest entry and its witness; if its worker died, only the output is left."""
-        world = self.world
-        # Rare, because less can be checked at the end.
-        if not world.damaged and world.newest_entry and self._choices.chance(0.15):
-            self.outcome.faults["newest entry deleted"] += 1
-            entry = world.newest_entry
-            witness = entry.replace(".json.gz", ".witness.json")
-            for key in (entry, witness) if witness in world.state else (entry,):
-                self.tell(world.lose(key))
-            world.ledger.look()
+        if not world.state or not self._choices.chance(0.15):
+            return
+        self.outcome.faults["state damaged"] += 1
+        keys = list(world.state)
+        key, other = self._choices.one_of(keys), self._choices.one_of(keys)
+        if key != other and self._choices.chance(0.4):
+            self.tell(world.swap(key, other))
+        elif self._choices.chance(0.2):
+            self.tell(world.lose_log())
+        elif key not in world.unproven:
+            self.tell(world.lose(key))
+        world.ledger.look()
 
     # The end.
 
@@ -272,13 +261,23 @@ class _Schedule(Schedule):
             self._bring_back()
 
     def _bring_back(self) -> None:
-        """Put sources that clean-up deleted with their old ETags; they are deleted again."""
+        """Put sources that clean-up deleted with their old ETags; their records stay single."""
         for name in sorted(set(self.world.delivered) - set(self.world.names)):
             self.tell(self.world.bring_back(name))
         self.world.clock.advance(DAY)
         self._come_to_rest()
-        self.world.clock.advance((RETENTION_DAYS + 4) * DAY)
-        self._check_rest(self._clean_up())
+
+    def _committed_sources(self) -> set[str]:
+        """Return the keys of sources that are as a valid commit names them."""
+        s3 = self.world.s3
+        log = CommitLog(s3, self.world.settings, PARTITION)
+        named = {
+            (row.source.key, row.source.etag)
+            for commit in log.every_commit()
+            for row in commit.rows
+        }
+        heads = {key: s3.head(SOURCE, key) for key in self.world.ledger.compacted_sources()}
+        return {key for key, head in heads.items() if head and (key, head.etag) in named}
 
     @property
     def _changed_by_hand(self) -> bool:
@@ -287,7 +286,7 @@ class _Schedule(Schedule):
 
     def _come_to_rest(self) -> None:
         for _ in range(_CALLS_TO_REST):
-            receipt = self._worker_at_the_end(discovers=True)
+            receipt = self._worker_at_the_end()
             if receipt is not None and receipt.status == "done" and not receipt.counts.objects_in:
                 break
         else:
@@ -299,12 +298,12 @@ class _Schedule(Schedule):
         if missing:
             raise Violation(f"records {sorted(missing)} were left in the source")
         before = self.world.s3.count("read_source"), self.world.s3.contents(LAKE, DATA)
-        self._worker_at_the_end(discovers=False)
+        self._worker_at_the_end()
         if before != (self.world.s3.count("read_source"), self.world.s3.contents(LAKE, DATA)):
             raise Violation("a run with nothing to do read a source or changed an output")
 
-    def _worker_at_the_end(self, *, discovers: bool) -> Receipt | None:
-        process = self.world.worker(discovers=discovers)
+    def _worker_at_the_end(self) -> Receipt | None:
+        process = self.world.worker()
         self._finish(process)
         if isinstance(process.error, IntegrityError):
             # What the alarm's description asks the operator to do.
@@ -332,6 +331,7 @@ class _Schedule(Schedule):
             key = commit.output.key if commit.output else ""
             # A rebuilt output may have only some of the sources, if time was short.
             spoiled = key in self.world.tampered and outputs.get(key) == self.world.forged[key]
+            self._require_contents(commit)
             try:
                 check_commit(commit, s3)
             except IntegrityError as error:
@@ -342,6 +342,13 @@ class _Schedule(Schedule):
                 if spoiled and not self._beyond_proof(commit):
                     raise Violation(f"verify does not see what was done to {key}")
 
+    def _require_contents(self, commit: Commit) -> None:
+        """Check that a manifest has the content that each source had under its ETag."""
+        for row in commit.rows:
+            plain = plain_bytes(self.world.stored[row.source.key, row.source.etag])
+            if row.crc32 is not None and zlib.crc32(plain) != row.crc32:
+                raise Violation(f"the manifest has other content of {row.source.key}")
+
     def _beyond_proof(self, commit: Commit) -> bool:
         """Return whether a change of equal length hit a source that S3 copied without an MD5."""
         key = commit.output.key if commit.output else ""
@@ -349,7 +356,7 @@ class _Schedule(Schedule):
         return len(there) == len(before) and any(is_unproven(row, commit) for row in commit.rows)
 
     def _check_rest(self, cleaned: CleanUpReceipt) -> None:
-        left = self.world.ledger.compacted_sources() - self.world.earlier_etag
+        left = self._committed_sources() - self.world.earlier_etag
         if left or cleaned.unsafe or cleaned.counts.refused:
             raise Violation(f"clean-up left {sorted(left)}: {cleaned.unsafe or cleaned.refusals}")
         uploads = self.world.s3.unfinished_uploads(LAKE)

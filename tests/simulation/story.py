@@ -31,7 +31,6 @@ _PARTS = (
     (re.compile(r".*/commits/"), "the commit log"),
     (re.compile(r".*/cleaned/0*(\d+)\.json"), r"the record that commit \1 is cleaned up"),
     (re.compile(r".*/identity\.json"), "the marker of the log"),
-    (re.compile(r".*/schemes/0*(\d+)\.json"), r"scheme \1"),
     (re.compile(r".*/receipts/.*"), "its receipt"),
     (re.compile(r".*/clean-ups/.*"), "its receipt of clean-up"),
     (re.compile(r".*/compacted-([0-9a-f]{6})[0-9a-f]*(\.\S*)"), r"output \1…\2"),

@@ -18,7 +18,7 @@ from tests.support.proof_figures import leave
 # 0.1 s each on one processor; `make proof` runs all of them, `make test` a sample.
 SCHEDULES = 5_000
 SAMPLE = 80
-MOST_FOR_A_GUARD = 500
+MOST_FOR_A_GUARD = 2_000
 EVENTS = {
     "a table that was taken back is refused",
     "another publisher",

@@ -45,7 +45,7 @@ def test_without_this_guard_a_query_reads_otherwise(
 ) -> None:
     READER_MUTATIONS[name](monkeypatch)
     known = [] if proof_directory else [READER_NOTICED[name]]
-    noticed = misread(chain(known, range(SAMPLE)))
+    noticed = misread(chain(known, range(SCHEDULES)))
     assert noticed, "no schedule shows it"
     if proof_directory:
         note_mutation(proof_directory, "readers", name, noticed)

@@ -90,7 +90,7 @@ def test_the_simulation_notices_when_a_guard_is_removed(name, proof_directory):
 
 
 def test_a_broken_promise_is_reported_as_a_short_story(proof_directory):
-    for first in (71, 300, 1_000) if proof_directory else (71,):
+    for first in (150, 300, 350) if proof_directory else (150,):
         _tell_what_is_deleted_too_early(first)
 
 

@@ -21,9 +21,10 @@ from compactor.errors import CompactorError, InvalidInput, TransientStoreError
 from compactor.limits import WorkerLimits
 from compactor.model import SourceObject
 from compactor.outputs.group_reading import ReadingTime
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts
+from compactor.partition.run import compact_partition
 from compactor.ports import SourceBody
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.s3.retries import READ_RESERVE_SECONDS, RESERVE_SECONDS
 from tests.simulation.processes import without_threads
 from tests.support.examples import NOW, PARTITION, settings
@@ -155,7 +156,7 @@ class Worker:
                 "run-1",
             )
             try:
-                receipt = record_partition(run, counts)
+                receipt = compact_partition(run, counts)
                 counts, status = receipt.counts, receipt.status
             except CompactorError as error:
                 status = type(error).__name__

@@ -10,9 +10,6 @@ from math import inf
 
 import zstandard
 
-from compactor.discovery.counting import Count
-from compactor.discovery.fleet import Fleet
-from compactor.discovery.location_checks import rests_of
 from compactor.errors import (
     CompactorError,
     IntegrityError,
@@ -21,13 +18,11 @@ from compactor.errors import (
     TransientStoreError,
 )
 from compactor.limits import USUAL, WorkerLimits
-from compactor.log.encoding import decode_commit
-from compactor.log.identity import read_identity
-from compactor.log.process_cache import SeenState
-from compactor.model import PASSING_REASONS
-from compactor.orchestration.discovery_step import committed_in
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.log.identity import StateIdentity
+from compactor.model import PASSING_REASONS, SourceObject
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts, Receipt
+from compactor.partition.run import compact_partition
 from compactor.settings.settings import Settings
 from tests.simulation.choices import Choices
 from tests.simulation.contents import MENU, contents
@@ -58,7 +53,8 @@ NAMES = (
 #: A table in the partition. Its marker sorts between its files, so windows separate them.
 TABLE = "table/"
 TABLE_FILES = ("0.json", "_spark_metadata/0.json", "z.json")
-_ENTRY = re.compile(r"/commits/\d{20}\.json\.gz$")
+_ENTRY = re.compile(r".*/commits/(\d{20})\.json\.gz", re.DOTALL)
+_CHECKPOINT = re.compile(r".*/commits/(\d{20})\.checkpoint\.json\.gz", re.DOTALL)
 _SMALL = contents("syslog in files")
 REASONS_THAT_PASS = tuple(sorted(PASSING_REASONS))
 
@@ -94,8 +90,8 @@ class World:
         spoiled: something happened after which a worker may raise IntegrityError.
         tampered: original bodies of outputs that were changed or deleted.
         forged: new bodies of these outputs; None for deleted ones.
-        damaged: original bodies of objects of the state that were deleted or swapped.
-        found_at_rest: how often discovery found nothing to do.
+        damaged: keys of the objects of the state that were deleted or swapped.
+        stored: every body that producers put, by key and ETag.
         earlier_etag: keys of sources that were put again with an ETag that they had before another
             one. If a worker commits what it read in between, the later arrival goes unnoticed.
     """
@@ -114,18 +110,18 @@ class World:
         self.machine_clock = SkewedClock(self.clock)
         self.ledger = Ledger(self.s3, RETENTION_DAYS * DAY)
         self.spoiled = False
-        self._seen = SeenState()
+        self._identity = StateIdentity(self.settings, self.s3)
         self._workers = 0
         self.tampered: dict[str, bytes] = {}
         self.forged: dict[str, bytes | None] = {}
-        self.damaged: dict[str, bytes] = {}
+        self.damaged: set[str] = set()
         self.earlier_etag: set[str] = set()
         self._without = without
         self._next_record = 0
         self._delivered: dict[str, list[bytes]] = {}
+        self.stored: dict[tuple[str, str], bytes] = {}
         self._deliveries = 0
         self.rights_changed = False
-        self.found_at_rest = 0
         self._started: Counter[str] = Counter()
 
     # Producers.
@@ -138,7 +134,7 @@ class World:
         self.ledger.removing(key)
         self.ledger.written(body, joined=joined)
         self._delivered.setdefault(name, []).append(body)
-        self.s3.seed(SOURCE, key, body)
+        self._seed(key, body)
         self.ledger.producer_acted()
         return f"a producer puts {name}: records {list(records_in(body))}"
 
@@ -155,7 +151,7 @@ class World:
         """Put a source again with the same content."""
         key = PARTITION.prefix + name
         before = self.s3.head(SOURCE, key)
-        after = self.s3.seed(SOURCE, key, self.s3.contents(SOURCE)[key])
+        after = self._seed(key, self.s3.contents(SOURCE)[key])
         if before is not None and before.etag != after.etag:
             self.earlier_etag.add(key)
         return f"a producer puts {name} once more, unchanged"
@@ -169,7 +165,7 @@ class World:
         self._deliveries += 1
         self.earlier_etag.discard(key)
         self.ledger.removing(key)
-        self.s3.seed(SOURCE, key, body, etag=f"{self._deliveries:032x}-1")
+        self._seed(key, body, etag=f"{self._deliveries:032x}-1")
         self.ledger.producer_acted()
         return f"a producer delivers {name} again, with another ETag: {list(records_in(body))}"
 
@@ -178,7 +174,7 @@ class World:
         key = PARTITION.prefix + name
         body = self._delivered[name][0]
         self.ledger.removing(key)
-        self.s3.seed(SOURCE, key, body)
+        self._seed(key, body)
         self.ledger.producer_acted()
         return f"a producer puts {name} back, with the ETag it had"
 
@@ -194,6 +190,11 @@ class World:
         self.s3.remove(SOURCE, key)
         self.ledger.producer_acted()
         return f"a producer deletes {name}"
+
+    def _seed(self, key: str, body: bytes, etag: str = "") -> SourceObject:
+        stored = self.s3.seed(SOURCE, key, body, etag=etag)
+        self.stored[key, stored.etag] = body
+        return stored
 
     def _content(self, name: str) -> tuple[bytes, bool]:
         """Return a new body for a source of this name, and whether it may be compacted."""
@@ -270,14 +271,20 @@ class World:
         return {key: body for key, body in found.items() if not key.startswith(f"{STATE}runs/")}
 
     @property
-    def newest_entry(self) -> str:
-        """The key of the newest entry, if no checkpoint covers it and its output is readable."""
-        state = self.state
-        newest = max((key for key in state if _ENTRY.search(key)), default="")
-        if not newest or newest.replace(".json.gz", ".checkpoint.json.gz") in state:
-            return ""
-        output = decode_commit(state[newest]).output
-        return newest if output is None or output.key in self.outputs else ""
+    def unproven(self) -> frozenset[str]:
+        """The only object of the log with the highest number: nothing would notice its loss."""
+        matches = [_ENTRY.fullmatch(key) or _CHECKPOINT.fullmatch(key) for key in self.state]
+        numbers = {match[0]: match[1] for match in matches if match}
+        highest = max(numbers.values(), default="")
+        newest = frozenset(key for key, number in numbers.items() if number == highest)
+        return newest if len(newest) == 1 else frozenset()
+
+    def lose_log(self) -> str:
+        """Delete the whole log of the partition."""
+        for key in self.state:
+            if "/commits/" in key:
+                self.lose(key)
+        return "somebody deletes the commit log"
 
     def lose(self, key: str) -> str:
         """Delete an object of the state."""
@@ -294,14 +301,9 @@ class World:
         self.s3.seed(LAKE, other, bodies[key])
         return f"somebody swaps {thing(LAKE, key)} and {thing(LAKE, other)}"
 
-    def restore(self, key: str) -> str:
-        """Restore an object of the state as it was, over whatever is there."""
-        self.s3.seed(LAKE, key, self.damaged[key])
-        return f"somebody restores {thing(LAKE, key)}"
-
     def _damage(self, key: str) -> None:
         self.spoiled = True
-        self.damaged.setdefault(key, self.state[key])
+        self.damaged.add(key)
 
     def skew(self, seconds: float) -> None:
         """Set how many seconds the clocks of all machines are ahead of S3's."""
@@ -314,44 +316,30 @@ class World:
         *,
         twin_of: str | None = None,
         patience: float = inf,
-        discovers: bool | None = None,
     ) -> Process:
-        """Return an invocation for the partition; a twin has the run id of another one.
-
-        Unless ``discovers`` is given, half of the runs start with discovery, and do nothing if that
-        finds the partition at rest.
-        """
+        """Return an invocation for the partition; a twin has the run id of another one."""
         run_id = twin_of or self.named("run")
         deadline = Patience(patience)
-        # Half of the invocations run in one warm process, which keeps its cache.
+        # Half of the invocations are given the identity that an earlier one has read.
         self._workers += 1
-        seen = self._seen if self._workers % 2 else SeenState()
-        if discovers is None:
-            discovers = self._workers % 4 >= 2
+        identity = self._identity if self._workers % 2 else None
 
         def work() -> Receipt:
             client = self.client(process, deadline)
-            if discovers and self._is_at_rest(client, run_id):
-                return Receipt(PARTITION.path, run_id, "done")
             run = PartitionRun(
-                PARTITION, self.settings, client, self.machine_clock, deadline, run_id, seen=seen
+                PARTITION,
+                self.settings,
+                client,
+                self.machine_clock,
+                deadline,
+                run_id,
+                identity=identity,
             )
-            return record_partition(run, Counts())
+            return compact_partition(run, Counts())
 
         name = f"{self.named('worker')} ({run_id})"
         process = Process(name, work, self.choices.below)
         return process
-
-    def _is_at_rest(self, client: Client, run_id: str) -> bool:
-        """Return whether discovery, by its own listing, finds the partition at rest."""
-        has_identity = read_identity(self.settings, client) is not None
-        now = self.machine_clock.now()
-        rests = rests_of(self.settings, client, now, run_id, has_identity=has_identity)
-        committed = committed_in(self.settings, client)
-        count = Count(self.settings, client, committed, Fleet(), rests=rests)
-        _, tally = count((PARTITION, None))
-        self.found_at_rest += tally.resting.partitions
-        return bool(tally.resting.partitions)
 
     def reader(self) -> Process:
         """Return a query engine that lists the destination, then reads what it listed."""

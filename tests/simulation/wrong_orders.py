@@ -12,13 +12,13 @@ import pytest
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.model import Partition, SourceObject
+from compactor.partition.work import PartitionWork
 from compactor.ports import ObjectStore
 from compactor.readers import partition_view as look
 from compactor.readers import refresh
 from compactor.readers.refresh import Refreshing
 from compactor.readers.states import Held
 from compactor.readers.switch_records import read_marker
-from compactor.runs.group_work import GroupWork
 from compactor.settings.settings import Settings
 
 
@@ -50,7 +50,7 @@ def switching_before_the_commit(patch: pytest.MonkeyPatch, between_seconds: floa
         patch: changes the product.
         between_seconds: seconds between the two, if time is real.
     """
-    looked, commit = look.look, GroupWork.commit
+    looked, commit = look.look, PartitionWork.commit
     mine = threading.local()
 
     def as_if_committed(
@@ -72,19 +72,20 @@ def switching_before_the_commit(patch: pytest.MonkeyPatch, between_seconds: floa
             outputs=(*held.outputs, output),
         )
 
-    def switches_first(groups: GroupWork, draft: Commit) -> Commit:
-        run = groups._run
+    def switches_first(work: PartitionWork, draft: Commit) -> Commit:
+        run = work.run
         marker = read_marker(run.settings.state, run.store)
         if marker is not None:
             mine.draft = draft
             try:
                 settings = marker.divided(run.settings)
-                work = Refreshing(settings, run.store, run.clock, run.readers(marker.table))
-                refresh.refresh([run.partition.path], work)
+                readers = run.readers(marker.table)
+                refreshing = Refreshing(settings, run.store, run.clock, readers)
+                refresh.refresh([run.partition.path], refreshing)
             finally:
                 mine.draft = None
             time.sleep(between_seconds)
-        return commit(groups, draft)
+        return commit(work, draft)
 
     patch.setattr(refresh, "look", as_if_committed)
-    patch.setattr(GroupWork, "commit", switches_first)
+    patch.setattr(PartitionWork, "commit", switches_first)

@@ -6,9 +6,9 @@ import random
 from itertools import count
 
 from compactor.clock import NoDeadline
-from compactor.runs.partition_receipts import Receipt
-from compactor.runs.partition_run import PartitionRun
-from compactor.runs.storing import store
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Receipt
+from compactor.partition.steps import store
 from compactor_spark.answers import Answer, GroupTask
 from compactor_spark.oversized import Budget, OversizedPartition, PlannedGroup
 from compactor_spark.tasks import answer_for

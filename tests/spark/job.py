@@ -17,12 +17,11 @@ from typing import Any
 
 import pyspark
 
-from compactor import layout
-from compactor.discovery.work_items import Discovery, WorkItem, write_work
+from compactor.discovery.work_list import Discovery, leave_to_spark, write_work
 from compactor.model import Partition
-from compactor.orchestration.discovery_step import Begun, begin
-from compactor.runs import partition_receipts as receipts
-from compactor.runs.partition_receipts import Receipt
+from compactor.orchestration.discovery_step import begin
+from compactor.partition import receipts
+from compactor.partition.receipts import Receipt
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_cli.machine.installed import spark_script
@@ -72,7 +71,7 @@ class Job:
         self.run_id = f"run-{number}"
         self.client = make_client(self.s3.endpoint_url)
         self.store = S3Store(self.client)
-        self.items: list[WorkItem] = []
+        self.items: list[Partition] = []
         self._started: list[subprocess.Popen[str]] = []
         for bucket in (self.source, self.lake):
             self.s3.create_bucket(bucket)
@@ -92,7 +91,7 @@ class Job:
 
     @property
     def place(self) -> str:
-        bucket, prefix = layout.run_key(self.settings, self.run_id, "")
+        bucket, prefix = self.settings.layout.run(self.run_id)
         return f"s3://{bucket}/{prefix}"
 
     def seed(self, objects: Mapping[str, bytes]) -> None:
@@ -100,16 +99,14 @@ class Job:
         seeds = (SeedObject(f"logs/{key}", body, arrived) for key, body in objects.items())
         self.s3.seed(self.source, seeds)
 
-    def discover(self, *more: WorkItem) -> list[WorkItem]:
+    def discover(self, *more: Partition) -> list[Partition]:
         """Write the run's records, with all partitions and these on the list for Spark."""
         begun = begin(self.settings, self.run_id, self.store, time.time())
-        assert isinstance(begun, Begun)
-        found = begun.in_full()
-        assert not found.items
-        self.items = [*found.oversized, *more]
+        self.items = [*begun.found.partitions, *more]
         if more:
-            listed = Discovery(oversized=tuple(self.items))
-            write_work(listed, self.settings, self.run_id, self.store)
+            write_work(Discovery(tuple(self.items)), self.settings, self.run_id, self.store)
+        for partition in self.items:
+            leave_to_spark(self.settings, self.run_id, partition, self.store)
         return self.items
 
     def start(self) -> subprocess.Popen[str]:
@@ -177,7 +174,7 @@ class Job:
 
     def record(self, name: str) -> dict[str, Any] | None:
         """One of the run's records; None where there is none."""
-        bucket, key = layout.run_key(self.settings, self.run_id, name)
+        bucket, key = self.settings.layout.run(self.run_id, name)
         if self.store.head(bucket, key) is None:
             return None
         document: dict[str, Any] = json.loads(self.store.get(bucket, key))
@@ -186,7 +183,7 @@ class Job:
     def receipt(self, path: str) -> Receipt:
         partition = Partition(self.source, f"logs/{path}", path)
         return receipts.decode(
-            self.store.get(*layout.receipt_key(self.settings, self.run_id, partition))
+            self.store.get(*self.settings.layout.receipt(self.run_id, partition))
         )
 
     def outputs(self) -> dict[str, bytes]:

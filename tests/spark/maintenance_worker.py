@@ -20,9 +20,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from compactor_spark.maintain.delta import DeltaTable
-from compactor_spark.maintain.engines import Rewritten, StepDone
 from compactor_spark.maintain.iceberg import IcebergTable
 from compactor_tables.orders import ORPHANS, REWRITE, Order, PartitionOrder
+from compactor_tables.table_engine import Rewritten, StepDone
 from tests.spark.maintenance_world import DELTA, ICEBERG, Maintained, day
 from tests.support.table_engines import engine_settings, known_session
 

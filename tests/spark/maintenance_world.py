@@ -17,11 +17,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from compactor_spark.maintain.delta import DeltaTable
-from compactor_spark.maintain.engines import Tables
 from compactor_spark.maintain.iceberg import IcebergTable
-from compactor_spark.maintain.job import Maintenance
+from compactor_tables.maintenance_job import Maintenance
 from compactor_tables.maintenance_receipts import MaintenanceReceipt
 from compactor_tables.orders import REWRITE, Condition, Order, PartitionOrder
+from compactor_tables.table_engine import Tables
 from tests.support.table_engines import known_session
 
 ICEBERG, DELTA = "iceberg", "delta"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compactor.discovery.work_items import WorkItem
+from compactor.model import Partition
 from compactor.report.report import RunIdentity, report
 from compactor_cli.machine.installed import spark_script
 from compactor_dev import IMPORT_ROOTS
@@ -56,7 +56,6 @@ def key_of(job: Job, name: str) -> str:
     ("name", "content", "told"),
     [
         ("settings.json", None, "where discovery has written settings.json"),
-        ("oversized.json", None, "where discovery has written oversized.json"),
         ("settings.json", b"not JSON", "settings.json: 'not JSON' is not accepted"),
         ("settings.json", b"[]", "settings.json: input: [] is not accepted"),
         ("settings.json", b'{"s3_source": 1}', "did you mean s3_source_uri?"),
@@ -65,8 +64,7 @@ def key_of(job: Job, name: str) -> str:
             b'{"s3_source_uri": "s3://abc/x/", "s3_destination_uri": "s3://other/y/"}',
             "an s3_state_uri that contains s3://",
         ),
-        ("oversized.json", b"{}", "oversized.json: {} is not accepted; expected a JSON array"),
-        ("oversized.json", b'[{"path": "a/"}]', "an object with exactly path, bucket"),
+        ("oversized/a.json", b'{"path": "a/"}', "an object with exactly path, bucket"),
     ],
 )
 def test_records_that_are_missing_or_wrong_are_reported_in_one_line(
@@ -132,7 +130,7 @@ def test_what_fails_is_named_and_everything_else_is_committed(
         "shut/1.json": b'{"id": "record-5"}\n',
     }
     job.seed(sources)
-    missing = WorkItem("lost/", "no-such-bucket", "logs/lost/", 1, 1)
+    missing = Partition("no-such-bucket", "logs/lost/", "lost/")
     job.discover(missing)
 
     def deny(request: Request) -> None:

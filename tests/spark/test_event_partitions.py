@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from compactor.discovery.work_items import WorkItem
 from compactor.errors import TransientStoreError
-from compactor.model import SkipReason
-from compactor.runs.partition_receipts import Receipt
+from compactor.model import Partition, SkipReason
+from compactor.partition.receipts import Receipt
 from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.driver_world import answer_to
 from tests.support.event_world import EventWorld
@@ -14,7 +13,7 @@ from tests.support.event_world import EventWorld
 class DriverOfEvents(EventWorld):
     """Its partitions are compacted by the driver's code."""
 
-    def compact(self, run_id: str, item: WorkItem) -> Receipt:
+    def compact(self, run_id: str, item: Partition) -> Receipt:
         partition = OversizedPartition(self.run_of(run_id, item))
         while partition.has_more:
             for planned in partition.plan(Budget(1_000)):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from compactor.clock import NoDeadline, SystemClock
-from compactor.runs.partition_run import PartitionRun
+from compactor.partition.inputs import PartitionRun
 from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.cluster import Cluster, python_workers
 from tests.spark.gate import Gate, Request
@@ -60,7 +60,7 @@ def must_be_whole(job: Job) -> None:
     outputs = set(job.outputs())
     clock, deadline = SystemClock(), NoDeadline()
     for item in job.items:
-        run = PartitionRun(item.partition, job.settings, job.store, clock, deadline, "run-next")
+        run = PartitionRun(item, job.settings, job.store, clock, deadline, "run-next")
         partition = OversizedPartition(run)
         assert partition.plan(Budget(1_000)) == []
         assert partition.finish().status == "done"

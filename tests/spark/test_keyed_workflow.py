@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from compactor import layout
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_cli.machine.spark_jars import JARS_VARIABLE, packages_environment
@@ -58,7 +57,7 @@ class Workflow:
 
     def report(self, name: str) -> dict[str, Any]:
         store = S3Store(make_client(self.s3.endpoint_url))
-        key = layout.run_key(Settings.from_input(self.people.given), name, "report.json")
+        key = Settings.from_input(self.people.given).layout.run(name, "report.json")
         found: dict[str, Any] = json.loads(store.get(*key))
         return found
 

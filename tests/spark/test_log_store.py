@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from compactor_local.embedded import EmbeddedS3
 from compactor_spark.log_store import one_driver_only, use_conditional_commits
 from compactor_spark.maintain.delta import DeltaTable
-from compactor_spark.maintain.engines import Rewritten
+from compactor_tables.table_engine import Rewritten
 from tests.spark.gate import Gate, Request
 
 pytestmark = pytest.mark.slow

@@ -18,12 +18,11 @@ from compactor.errors import InvalidInput
 from compactor.settings.tables import parse_table
 from compactor_spark.maintain import delta_number, rows
 from compactor_spark.maintain.delta import DeltaTable
-from compactor_spark.maintain.engines import Rewritten
 from compactor_spark.maintain.iceberg import IcebergTable
 from compactor_spark.maintain.iceberg_snapshots import RUN, WHAT
-from compactor_spark.maintain.job import require_floors
 from compactor_spark.maintain.rows import sums_of
 from compactor_tables.lease import LeaseLost
+from compactor_tables.maintenance_job import require_floors
 from compactor_tables.maintenance_receipts import MaintenanceReceipt
 from compactor_tables.metadata.measured_delta import measure_delta
 from compactor_tables.orders import (
@@ -40,6 +39,7 @@ from compactor_tables.orders import (
     Order,
     PartitionOrder,
 )
+from compactor_tables.table_engine import Rewritten
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("pyiceberg")

@@ -19,12 +19,12 @@ from compactor.sizes import MIB
 from compactor_local.embedded import EmbeddedS3
 from compactor_spark import opening
 from compactor_spark.maintain.delta import DeltaTable
-from compactor_spark.maintain.engines import Tables
 from compactor_spark.maintain.iceberg import IcebergTable
-from compactor_spark.maintain.job import Maintenance
 from compactor_spark.opening import table_name, table_session
+from compactor_tables.maintenance_job import Maintenance
 from compactor_tables.maintenance_receipts import MaintenanceReceipt
 from compactor_tables.orders import REWRITE, Order
+from compactor_tables.table_engine import Tables
 from tests.spark.gate import Gate, Request
 from tests.spark.maintenance_world import day
 from tests.support.embedded import find_embedded

@@ -20,11 +20,11 @@ from pyspark.sql import SparkSession
 
 from compactor.clock import NoDeadline, SystemClock
 from compactor.discovery.discover import discover
-from compactor.discovery.work_items import WorkItem
 from compactor.log.log import CommitLog
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.partition_run import PartitionRun
-from compactor.runs.run_partition import record_partition
+from compactor.model import Partition
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts, Receipt
+from compactor.partition.run import compact_partition
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_local.embedded import EmbeddedS3, SeedObject
@@ -99,9 +99,8 @@ class Lake:
             }
         )
 
-    def items(self, settings: Settings) -> Sequence[WorkItem]:
-        found = discover(settings, self.store, time.time(), committed=lambda _: set())
-        return (*found.items, *found.oversized)
+    def items(self, settings: Settings) -> Sequence[Partition]:
+        return discover(settings, self.store, time.time()).partitions
 
     def on_spark(self, settings: Settings, run_id: str) -> Sequence[Receipt]:
         """The driver over all partitions, in the session of this process."""
@@ -113,8 +112,8 @@ class Lake:
         """Every partition as a Lambda function compacts it."""
         clock = SystemClock()
         return [
-            record_partition(
-                PartitionRun(item.partition, settings, self.store, clock, NoDeadline(), run_id),
+            compact_partition(
+                PartitionRun(item, settings, self.store, clock, NoDeadline(), run_id),
                 Counts(),
             )
             for item in reversed(self.items(settings))
@@ -135,7 +134,7 @@ class Lake:
         """What the logs say, but for times, ids and the order in which groups were finished."""
         found: dict[str, object] = {}
         for item in self.items(settings):
-            for commit in CommitLog(self.store, settings, item.partition).every_commit():
+            for commit in CommitLog(self.store, settings, item).every_commit():
                 output = commit.output
                 assert output is not None
                 key = output.key.removeprefix(settings.destination.prefix)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from compactor.errors import InvalidInput, TransientStoreError
@@ -16,16 +14,13 @@ from compactor.limits import WorkerLimits
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason
-from compactor.orchestration.discovery_step import Begun, begin
-from compactor.runs.partition_receipts import Receipt
+from compactor.partition.receipts import Receipt
 from compactor_spark import oversized
 from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.driver_world import DriverWorld, answer_to
 from tests.support.examples import PARTITION, columns
 from tests.support.memory_store import Call, Crashed, MemoryStore
-from tests.support.parquet_outputs import commit_rows
 from tests.support.world import LOG_LINE, World
-from tests.unit import test_at_rest as tests_of_rest
 
 PAGES = MemoryStore.__init__.__kwdefaults__ or {}
 
@@ -290,7 +285,8 @@ def test_what_was_stored_for_a_partition_that_has_ended_is_dropped():
     assert (receipt.status, receipt.error) == ("failed", "IntegrityError")
     assert made.store.contents("lake", "compacted/") == {}
     assert made.store.unfinished_uploads("lake") == {}
-    assert made.store.count("create") == 1, "the commit that found the damage"
+    commits = made.store.count("create", prefix="_compactor/compacted/partitions/")
+    assert commits == 1, "the commit that found the damage"
 
 
 # Sources that may not be read, and sources that came again.
@@ -327,92 +323,3 @@ def test_a_denied_prefix_ends_its_partition_with_one_line():
     assert (receipt.status, receipt.error) == ("failed", "InvalidInput")
     assert "permission" in receipt.cause
     assert "\n" not in receipt.cause
-
-
-def test_what_came_again_is_recognised_by_tasks_and_written_down_by_the_driver():
-    made = many(3)
-    made.run()
-    made.clock.advance(7_200)
-    for number, body in enumerate(list(made.store.contents("source").values())[:2]):
-        key = f"{PARTITION.prefix}{number:03}.json"
-        made.store.seed("source", key, body, etag=f"{number:032x}-2")
-    made.clock.advance(7_200)
-    receipt = made.run()
-    assert (receipt.counts.delivered_again, receipt.counts.objects_in) == (2, 0)
-    made.must_be_finished()
-
-
-# Partitions at rest: no job is started for them.
-
-
-@pytest.fixture
-def at_rest(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The tests of partitions at rest, whose runs are the driver's."""
-    monkeypatch.setattr(tests_of_rest, "World", DriverWorld)
-    return tests_of_rest
-
-
-def test_a_partition_that_the_driver_compacted_is_at_rest_until_something_comes(at_rest):
-    here = at_rest.compacted()
-    assert at_rest.rests(here)
-    here.add("d.json", '{{"id": "{}"}}')
-    assert not at_rest.rests(here)
-    assert here.run().counts.objects_in == 1
-    assert at_rest.rests(here)
-
-
-def test_a_partition_of_several_windows_is_at_rest_once_a_job_found_nothing_in_it(at_rest):
-    here = at_rest.world(limits=WorkerLimits(window_objects=1, group_sources=1))
-    assert here.run().counts.objects_in == 3
-    assert not at_rest.rests(here)
-    assert here.run().counts.objects_in == 0
-    assert at_rest.rests(here)
-
-
-def test_a_partition_with_a_group_that_failed_is_not_at_rest(at_rest):
-    here = at_rest.world()
-
-    def deny(call: Call) -> None:
-        if call.name == "read_source":
-            raise InvalidInput("permission", call.key, "a role that allows this request")
-
-    here.store.hooks.before.append(deny)
-    assert here.run().status == "failed"
-    assert not at_rest.rests(here)
-
-
-def test_a_record_of_rest_that_cannot_be_written_costs_the_driver_no_success(at_rest):
-    here = at_rest.world()
-
-    def fail(call: Call) -> None:
-        if call.key == at_rest.RECORD:
-            raise TransientStoreError("busy")
-
-    here.store.hooks.before.append(fail)
-    assert here.run().status == "done"
-    assert not at_rest.rests(here)
-
-
-@pytest.mark.parametrize("block", range(8))
-def test_where_the_driver_left_one_at_rest_nothing_is_to_be_done(at_rest, block):
-    numbers = range(5 * block, 5 * block + 5)
-    assert sum(at_rest.times_at_rest(random.Random(number)) for number in numbers) > 5
-
-
-def test_no_job_is_started_where_all_rows_are_compacted(at_rest):
-    here = at_rest.world(output_format="parquet", engine="spark", spark_engine="emr_serverless")
-    for number, name in enumerate("abc"):
-        source = at_rest.source_of(here, f"{name}.json")
-        commit_rows(here.store, here.settings, PARTITION, pa.table({"id": [number]}), source)
-
-    def begun(run_id: str) -> Begun[Any]:
-        found = begin(here.settings, run_id, here.store, here.clock.now())
-        assert isinstance(found, Begun)
-        return found
-
-    assert begun("first").spark
-    assert here.run().status == "done"
-    second = begun("second")
-    assert (second.spark, second.lists.item_count, second.found.resting.partitions) == (False, 0, 1)
-    here.add("d.json", '{{"id": "{}"}}')
-    assert begun("third").spark

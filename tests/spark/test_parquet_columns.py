@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from compactor.readers.parquet_columns import hive_columns
+from compactor.rows.hive_types import hive_columns
 
 OF_ALL_TYPES = """
     true as truth, 1Y as tiny, 1S as small, 1 as whole, 1L as large, 1.5F as single, 1.5D as double,

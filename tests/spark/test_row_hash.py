@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from compactor_spark.maintain.rows import RowSums, sums_of
+from compactor_spark.maintain.rows import sums_of
 from compactor_spark.session import pinned_session
+from compactor_tables.table_engine import RowSums
 
 DIFFERENT = [
     ("null as a, 1 as b", "1 as a, null as b"),

@@ -19,9 +19,9 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 
+from compactor.encoding.row_digest import RowDigest
 from compactor.rows.csv_rows import CsvRows
 from compactor.rows.ddl import parse_ddl
-from compactor.rows.digest import RowDigest
 from compactor.rows.infer import Inferred
 from compactor.rows.json_rows import Converted, JsonRows
 from compactor.rows.records import Block, Kind

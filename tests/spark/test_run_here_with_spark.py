@@ -14,7 +14,6 @@ from compactor_cli.machine.spark_submit import SparkHere
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from tests.support.audit import Places, audit
 from tests.support.embedded import find_embedded
-from tests.support.examples import seconds_of
 
 pytestmark = pytest.mark.slow
 
@@ -40,8 +39,8 @@ def test_one_report_covers_small_and_oversized_partitions(
     words = [
         "--depth",
         "1",
-        "--lambda-max-seconds",
-        f"{seconds_of(3.5):.9f}",
+        "--lambda-max-bytes",
+        "60",
         "--workers",
         "1",
         "--json",

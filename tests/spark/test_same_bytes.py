@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from compactor.discovery.work_items import WorkItem
 from compactor.invocation import kept_store
 from compactor.log.log import CommitLog
+from compactor.model import Partition
 from compactor.report.report import RunIdentity, report
 from compactor.settings.settings import Settings
 from compactor_handlers import compact_partition
@@ -42,20 +42,20 @@ def mixed_sources() -> dict[str, bytes]:
     return sources
 
 
-def by_lambda(items: list[WorkItem], settings: Settings) -> None:
+def by_lambda(items: list[Partition], settings: Settings) -> None:
     for item in items:
         event: dict[str, Any] = {
             "run_id": "run-lambda",
             "settings": settings.to_dict(),
-            "partition": item.to_dict(),
+            "partition": {"path": item.path, "bucket": item.bucket, "prefix": item.prefix},
         }
         assert compact_partition.handler(event, Context())["status"] == "done"
 
 
-def log_of(job: Job, settings: Settings, item: WorkItem) -> dict[str, Any]:
+def log_of(job: Job, settings: Settings, item: Partition) -> dict[str, Any]:
     """What the log says, but for times, ids and the order in which groups were finished."""
     told = {}
-    for commit in CommitLog(job.store, settings, item.partition).every_commit():
+    for commit in CommitLog(job.store, settings, item).every_commit():
         output = commit.output
         if output is not None:
             key = output.key.removeprefix(settings.destination.prefix)
@@ -79,6 +79,7 @@ def test_spark_and_lambda_write_the_same_keys_bytes_and_commits(
 
     other = replace(
         job.settings,
+        engine="worker",
         s3_destination_uri=f"s3://{job.lake}/by-lambda/",
         s3_state_uri=f"s3://{job.lake}/_compactor/by-lambda/",
     )

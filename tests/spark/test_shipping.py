@@ -100,9 +100,9 @@ import json, sys, time
 deps, app, given = sys.argv[1:]
 sys.path[:0] = [deps, app]
 import botocore, isal, msgspec, pyarrow, pycurl, zlib_ng, zstandard
-import compactor.runs.run_partition as core
+import compactor.partition.run as core
 from compactor.model import Partition
-from compactor.runs.partition_receipts import Counts
+from compactor.partition.receipts import Counts
 from compactor.settings.settings import Settings
 from compactor.s3.store import S3Store, make_client
 
@@ -114,7 +114,7 @@ settings = Settings.from_input(json.loads(given))
 root = settings.source.root
 partition = Partition(root.bucket, root.prefix + "a/", "a/")
 run = core.PartitionRun(partition, settings, S3Store(make_client()), Now(), Now(), "run-bare")
-receipt = core.record_partition(run, Counts())
+receipt = core.compact_partition(run, Counts())
 modules = (botocore, isal, msgspec, pyarrow, pycurl, zlib_ng, zstandard, core)
 print(json.dumps([receipt.status, receipt.counts.objects_in, [m.__file__ for m in modules]]))
 """
@@ -134,7 +134,7 @@ def test_a_bare_python_compacts_with_what_the_bundle_holds(
 ) -> None:
     job = Job(s3, "")
     job.seed(sources())
-    given = json.dumps(job.settings.to_dict())
+    given = json.dumps({**job.settings.to_dict(), "engine": "worker"})
     ended = subprocess.run(
         [*BARE, "-c", COMPACT, str(unpacked / "deps"), str(bundle.application), given],
         env=environment_of(s3),
@@ -147,7 +147,7 @@ def test_a_bare_python_compacts_with_what_the_bundle_holds(
     status, objects, paths = json.loads(ended.stdout)
     assert (status, objects) == ("done", 5)
     assert all(path.startswith(f"{unpacked}/deps/") for path in paths[:-1])
-    assert paths[-1] == f"{bundle.application}/compactor/runs/run_partition.py"
+    assert paths[-1] == f"{bundle.application}/compactor/partition/run.py"
     assert sorted(job.readable()) == [0, 1, 2, 3, 4]
 
 

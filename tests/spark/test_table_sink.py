@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from compactor import layout
 from compactor.catalogs.opening import open_catalog
 from compactor.log.identity import read_identity
 from compactor.s3.store import S3Store, make_client
@@ -73,7 +72,7 @@ class Sink:
         )
 
     def report(self, run_id: str) -> dict[str, Any]:
-        body = self.store.get(*layout.run_key(self.settings, run_id, "report.json"))
+        body = self.store.get(*self.settings.layout.run(run_id, "report.json"))
         found: dict[str, Any] = json.loads(body)
         return found
 

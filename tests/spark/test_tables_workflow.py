@@ -65,7 +65,7 @@ def test_small_files_of_both_formats_become_few_and_every_row_stays(
         rules.write_text('[{"match": ["*"], "closed_after_seconds": 0}]', encoding="utf-8")
         state = f"s3://{BUCKET}/state/"
         words = [
-            "tables",
+            "maintain",
             "run",
             TABLE,
             iceberg.text,

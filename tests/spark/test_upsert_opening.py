@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compactor.runs.partition_receipts import Receipt
+from compactor.partition.receipts import Receipt
 from compactor.s3.store import make_client
 from compactor.settings.settings import Settings
 from compactor.settings.tables import parse_table

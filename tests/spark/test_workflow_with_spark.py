@@ -11,14 +11,12 @@ from typing import Any
 
 import pytest
 
-from compactor import layout
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_local.engine import EngineOptions, WorkflowProgress, WorkflowResult, run_workflow
 from tests.spark.gate import Denied, Gate, Request
 from tests.support.audit import Places, audit
-from tests.support.examples import seconds_of
 
 pytestmark = pytest.mark.slow
 _names = itertools.count(1)
@@ -39,7 +37,7 @@ class Workflow:
             "s3_destination_uri": f"s3://{self.lake}/compacted/",
             "depth": 1,
             "formats": [{"match": "*.csv", "format": "csv", "header": True}],
-            "lambda_max_seconds": seconds_of(3.5),
+            "lambda_max_bytes": 90,
         }
         self.settings = Settings.from_input(self.given)
         self.progress: list[WorkflowProgress] = []
@@ -65,7 +63,7 @@ class Workflow:
 
     def report(self) -> dict[str, Any]:
         store = S3Store(make_client(self.s3.endpoint_url))
-        body = store.get(*layout.run_key(self.settings, "run", "report.json"))
+        body = store.get(*self.settings.layout.run("run", "report.json"))
         found: dict[str, Any] = json.loads(body)
         return found
 

@@ -25,19 +25,18 @@ from compactor.cleaning.clean_up_list import find_due, write_due
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
-from compactor.discovery.work_items import write_work
-from compactor.log.columnar import Columnar, DeadLetters
-from compactor.log.entries import Commit, Output
+from compactor.discovery.work_list import write_work
+from compactor.log.entries import Columnar, Commit, DeadLetters, Output
 from compactor.log.log import CommitLog
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import SliceFacts
+from compactor.log.manifest import ManifestRow, SliceFacts
 from compactor.model import Compression, Format, Partition, QuarantineReason
 from compactor.outputs.publish import publish
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts
+from compactor.partition.run import compact_partition
 from compactor.planning.packing import make_group
 from compactor.probe.probe import traits_for
 from compactor.report.report import RunIdentity, report
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.run_partition import PartitionRun, record_partition
 from tests.support.examples import limited
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 from tests.support.parquet_example import PARQUET
@@ -115,13 +114,13 @@ class Writer:
         """A whole run, as the workflow goes through its handlers."""
         self.runs.append(run_id)
         settings, store, now = self.settings, self.store, self.clock.now()
-        found = discover(settings, store, now, committed=self._committed)
+        found = discover(settings, store, now)
         traits_for(settings.state, store, now)
         write_work(found, settings, run_id, store)
-        for item in found.items:
-            work = PartitionRun(item.partition, settings, store, self.clock, NoDeadline(), run_id)
+        for item in found.partitions:
+            work = PartitionRun(item, settings, store, self.clock, NoDeadline(), run_id)
             with suppress(Crashed):
-                record_partition(work, Counts())
+                compact_partition(work, Counts())
         due = find_due(settings, store, self.clock.now())
         write_due(due, settings, run_id, store)
         for one in due:
@@ -283,12 +282,12 @@ def fill(writer: Writer) -> None:
 
 
 def write(writer: Writer) -> None:
-    """What came again, what was left alone, what was not summed up, and what is not published."""
+    """What was overwritten, left alone, not summed up and not published."""
     fill(writer)
     fill_what_is_left_alone(writer)
     writer.run("run-1")
     writer.clock.advance(DAY)
-    fill_what_comes_again(writer)
+    fill_what_is_new(writer)
     writer.rows_commit("rows/")
     writer.crash_before_summing_up("trail/")
     writer.run("run-2")
@@ -307,8 +306,8 @@ def fill_what_is_left_alone(writer: Writer) -> None:
     writer.store.unreadable["source", "logs/denied/c.log"] = QuarantineReason.ACCESS_DENIED
 
 
-def fill_what_comes_again(writer: Writer) -> None:
-    """The same content under another ETag and at another time, other content, and more."""
+def fill_what_is_new(writer: Writer) -> None:
+    """New sources, and objects put over compacted ones: the same content and others."""
     writer.put("json/d.json", writer.objects(2))
     writer.put("json/a.json", writer.store.contents("source")["logs/json/a.json"], "0" * 31 + "a-1")
     writer.put_again("gzip/a.log.gz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -21,13 +22,12 @@ _DISTRIBUTED_ONLY = {
     "ToleratedFailurePercentagePath",
 }
 _LAMBDA = "arn:aws:states:::lambda:invoke"
-_CREATE = "arn:aws:states:::elasticmapreduce:createCluster.sync"
 _ADD_STEP = "arn:aws:states:::elasticmapreduce:addStep.sync"
-_TERMINATE = "arn:aws:states:::elasticmapreduce:terminateCluster.sync"
 _START_JOB_RUN = "arn:aws:states:::emr-serverless:startJobRun.sync"
 _QUERY = "arn:aws:states:::athena:startQueryExecution.sync"
+_LIST = "arn:aws:states:::aws-sdk:s3:listObjectsV2"
 # The integrations this project uses; a new one is added on purpose.
-_RESOURCES = {_LAMBDA, _CREATE, _ADD_STEP, _TERMINATE, _START_JOB_RUN, _QUERY}
+_RESOURCES = {_LAMBDA, _ADD_STEP, _START_JOB_RUN, _QUERY, _LIST}
 _JOBS = {_ADD_STEP, _START_JOB_RUN, _QUERY}
 _AN_HOUR = 3_600
 # What an error of any kind matches, or one of any kind but a time-out.
@@ -96,18 +96,9 @@ def jobs_that_are_repeated_when_they_fail(machine: Machine) -> Iterator[str]:
                 yield f"{name}: Retry[{place}]"
 
 
-def created_clusters_that_may_live_on(machine: Machine) -> Iterator[str]:
-    """Ways from a created cluster to an end that pass no terminateCluster, by their last state."""
-    for branch in _machines(machine):
-        for name, state in branch["States"].items():
-            if state.get("Resource") == _CREATE:
-                for path in _ways(branch["States"], state["Next"], (name,), _terminates):
-                    yield " -> ".join(path)
-
-
 def ends_without_a_report(machine: Machine) -> Iterator[str]:
     """Ways from the list of partitions to an end that pass no report, by their last state."""
-    for path in _ways(machine["States"], "IsThereWork", (), _reports):
+    for path in _ways(machine["States"], "AnyPartitions", (), _reports):
         yield " -> ".join(path)
 
 
@@ -132,19 +123,6 @@ def engines_before_their_lease(machine: Machine) -> Iterator[str]:
             yield " -> ".join(path)
 
 
-def deletions_after_an_unexplained_failure(machine: Machine) -> Iterator[str]:
-    reached, left = {"BranchesFailed"}, ["BranchesFailed"]
-    while left:
-        for name in {*_following(machine["States"][left.pop()])} - reached:
-            reached.add(name)
-            left.append(name)
-    for name in sorted(reached):
-        state = machine["States"][name]
-        tasks = [one for _, one in each_state({"States": {name: state}})]
-        if any("CleanUp" in json.dumps(one.get("Parameters", {})) for one in tasks):
-            yield name
-
-
 def map_runs_that_return_all_results(machine: Machine) -> Iterator[str]:
     # Without a writer they are the state's output, which ends the run beyond 256 KiB.
     for name, state in _map_runs(machine):
@@ -164,18 +142,6 @@ def _map_runs(machine: Machine) -> Iterator[tuple[str, Mapping[str, Any]]]:
         config = state.get("ItemProcessor", {}).get("ProcessorConfig", {})
         if config.get("Mode") == "DISTRIBUTED":
             yield name, state
-
-
-def _machines(machine: Machine) -> Iterator[Machine]:
-    """The machine itself, and every one inside it."""
-    yield machine
-    for _, state in each_state(machine):
-        yield from state.get("Branches", ())
-        yield from (state[name] for name in ("ItemProcessor", "Iterator") if name in state)
-
-
-def _terminates(state: Mapping[str, Any]) -> bool:
-    return state.get("Resource") == _TERMINATE
 
 
 def _reports(state: Mapping[str, Any]) -> bool:
@@ -272,6 +238,29 @@ def _least_wait(rule: Mapping[str, Any]) -> float:
     return float(sum(delays) / 2 - 4 * deviation)
 
 
+def invocations_that_retry_otherwise(machine: Machine) -> Iterator[str]:
+    """Invocations whose retriers are not those of most; a partition may also change meanwhile."""
+    shown = {
+        name: json.dumps([one for one in state["Retry"] if one["ErrorEquals"] != ["SourceChanged"]])
+        for name, state in each_state(machine)
+        if state.get("Resource") == _LAMBDA
+    }
+    usual = Counter(shown.values()).most_common(1)[0][0]
+    yield from (name for name, retriers in shown.items() if retriers != usual)
+
+
+def functions_of_a_vpc_that_are_not_awaited(machine: Machine) -> Iterator[str]:
+    """Invocations that fail while Lambda connects an idle function to its VPC again.
+
+    These errors are of botocore's model of Lambda's Invoke.
+    """
+    errors = ("ResourceNotReadyException", "ResourceConflictException", "ENINotReadyException")
+    for name, state in each_state(machine):
+        if state.get("Resource") == _LAMBDA:
+            retried = {error for rule in state.get("Retry", []) for error in rule["ErrorEquals"]}
+            yield from (f"{name}: {one}" for one in errors if f"Lambda.{one}" not in retried)
+
+
 def names_used_twice(machine: Machine) -> Iterator[str]:
     names = [name for name, _ in each_state(machine)]
     yield from (name for name in sorted({*names}) if names.count(name) > 1)
@@ -288,15 +277,16 @@ COMMON: tuple[Callable[[Machine], Iterator[str]], ...] = (
     tasks_that_could_repeat_the_callers_mistake,
     tasks_without_retry,
     jobs_that_are_repeated_when_they_fail,
-    created_clusters_that_may_live_on,
     map_runs_that_return_all_results,
     map_runs_without_a_label_of_their_own,
     retries_in_step,
     throttled_invocations_that_give_up_within_an_hour,
+    invocations_that_retry_otherwise,
+    functions_of_a_vpc_that_are_not_awaited,
     names_used_twice,
 )
 #: Of the definition of a compaction.
-CHECKS = (*COMMON, ends_without_a_report, deletions_after_an_unexplained_failure)
+CHECKS = (*COMMON, ends_without_a_report)
 #: Of the definition of maintenance.
 TABLES_CHECKS = (
     *COMMON,

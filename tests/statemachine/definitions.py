@@ -65,7 +65,7 @@ class Definition:
 COMPACTION = Definition(
     path=definition.DEFINITION,
     maps=(
-        "State Machine.States.ProcessPartitions.Branches[0].States.CompactPartitions",
+        "State Machine.States.CompactPartitions",
         "State Machine.States.CleanUpPartitions",
     ),
     checks=asl_checks.CHECKS,

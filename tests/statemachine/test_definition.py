@@ -7,12 +7,12 @@ import botocore.session
 import pytest
 from statelint.linter import Linter  # type: ignore[import-untyped]  # it has no annotations
 
-from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
+from compactor_cli.run_status import CLEAN_UPS_LABEL, PARTITIONS_LABEL
 from compactor_local.definition import each_state
 from tests.statemachine import asl_checks
 from tests.statemachine.definitions import COMPACTION, TABLES, Definition, Machine, state
 
-_TO_PLAN = "IsThereWork -> NothingToDo -> IsTableWanted -> IsCleanUpWanted -> PlanCleanUp"
+_TO_PLAN = "AnyPartitions -> IsSparkWanted -> IsTableWanted -> IsCleanUpWanted -> PlanCleanUp"
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def machine() -> Machine:
 
 
 def _aim_nowhere(machine: Machine) -> None:
-    state(machine, "IsThereWork")["Default"] = "Nowhere"
+    state(machine, "AnyPartitions")["Default"] = "Nowhere"
 
 
 def _misspell_a_field(machine: Machine) -> None:
@@ -72,23 +72,11 @@ def _mistakes_repeated(machine: Machine) -> None:
 
 
 def _no_retry(machine: Machine) -> None:
-    del state(machine, "AddStep")["Retry"]
+    del state(machine, "AddStepToCluster")["Retry"]
 
 
 def _failed_job_repeated(machine: Machine) -> None:
-    state(machine, "AddStep")["Retry"].append({"ErrorEquals": ["States.TaskFailed"]})
-
-
-def _cluster_kept_after_the_step(machine: Machine) -> None:
-    state(machine, "AddStep")["Next"] = "SparkDone"
-
-
-def _cluster_kept_after_a_failure(machine: Machine) -> None:
-    state(machine, "AddStep")["Catch"][0]["Next"] = "SparkFailed"
-
-
-def _cluster_kept_after_an_error_not_caught(machine: Machine) -> None:
-    state(machine, "AddStep")["Catch"][0]["ErrorEquals"] = ["States.Timeout"]
+    state(machine, "AddStepToCluster")["Retry"].append({"ErrorEquals": ["States.TaskFailed"]})
 
 
 def _clean_up_that_ends_the_run(machine: Machine) -> None:
@@ -100,11 +88,7 @@ def _plan_that_ends_the_run(machine: Machine) -> None:
 
 
 def _report_passed_by(machine: Machine) -> None:
-    state(machine, "CleanUpFailed")["Next"] = "Succeeded"
-
-
-def _clean_up_after_a_failure(machine: Machine) -> None:
-    state(machine, "BranchesFailed")["Next"] = "IsCleanUpWanted"
+    state(machine, "CleanUpPartitions")["Catch"][0]["Next"] = "Succeeded"
 
 
 def _all_results_in_the_state(machine: Machine) -> None:
@@ -137,9 +121,14 @@ def _throttling_not_retried(machine: Machine) -> None:
     ]
 
 
+def _idle_function_not_retried(machine: Machine) -> None:
+    for rule in machine["States"]["Report"]["Retry"]:
+        rule["ErrorEquals"] = [one for one in rule["ErrorEquals"] if "NotReady" not in one]
+
+
 def _one_name_twice(machine: Machine) -> None:
-    branch = state(machine, "ProcessPartitions")["Branches"][1]
-    branch["States"]["Report"] = {"Type": "Succeed"}
+    child = state(machine, "CompactPartitions")["ItemProcessor"]
+    child["States"]["Report"] = {"Type": "Succeed"}
 
 
 @pytest.mark.parametrize(
@@ -164,26 +153,11 @@ def _one_name_twice(machine: Machine) -> None:
             _mistakes_repeated,
             "Discover",
         ),
-        (asl_checks.tasks_without_retry, _no_retry, "AddStep"),
+        (asl_checks.tasks_without_retry, _no_retry, "AddStepToCluster"),
         (
             asl_checks.jobs_that_are_repeated_when_they_fail,
             _failed_job_repeated,
-            "AddStep: Retry[1]",
-        ),
-        (
-            asl_checks.created_clusters_that_may_live_on,
-            _cluster_kept_after_the_step,
-            "CreateCluster -> AddStep -> SparkDone",
-        ),
-        (
-            asl_checks.created_clusters_that_may_live_on,
-            _cluster_kept_after_a_failure,
-            "CreateCluster -> AddStep -> SparkFailed",
-        ),
-        (
-            asl_checks.created_clusters_that_may_live_on,
-            _cluster_kept_after_an_error_not_caught,
-            "CreateCluster -> AddStep -> an error that nobody catches",
+            "AddStepToCluster: Retry[1]",
         ),
         (
             asl_checks.ends_without_a_report,
@@ -198,12 +172,7 @@ def _one_name_twice(machine: Machine) -> None:
         (
             asl_checks.ends_without_a_report,
             _report_passed_by,
-            f"{_TO_PLAN} -> CleanUpFailed -> Succeeded",
-        ),
-        (
-            asl_checks.deletions_after_an_unexplained_failure,
-            _clean_up_after_a_failure,
-            "CleanUpPartitions",
+            f"{_TO_PLAN} -> IsAnythingDue -> CleanUpPartitions -> Succeeded",
         ),
         (
             asl_checks.map_runs_that_return_all_results,
@@ -226,6 +195,12 @@ def _one_name_twice(machine: Machine) -> None:
             asl_checks.throttled_invocations_that_give_up_within_an_hour,
             _throttling_not_retried,
             "Report",
+        ),
+        (asl_checks.invocations_that_retry_otherwise, _eight_attempts, "CompactPartition"),
+        (
+            asl_checks.functions_of_a_vpc_that_are_not_awaited,
+            _idle_function_not_retried,
+            "Report: ResourceNotReadyException",
         ),
         (asl_checks.names_used_twice, _one_name_twice, "Report"),
     ],

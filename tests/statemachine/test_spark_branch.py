@@ -1,4 +1,4 @@
-"""Every way of the oversized branch, with stand-ins for EMR; the history has what was called."""
+"""Every way of what workers leave to Spark, with stand-ins for EMR; the history has the calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compactor_local.definition import DEFINITION
 from tests.statemachine.conftest import BUCKET, Ran, Run
 from tests.statemachine.stand_ins import BUSY, CLUSTER, bridges
 
-EMR = {"partitions": 1, "oversized": 2, "spark_engine": "emr"}
+EMR = {"partitions": 1, "oversized": 2, "spark_engine": CLUSTER}
 SERVERLESS = {**EMR, "spark_engine": "emr_serverless"}
 
 
@@ -28,7 +28,7 @@ def calls(ran: Ran) -> list[tuple[str, dict[str, Any]]]:
     return [
         (details["resource"].removesuffix(".sync"), json.loads(details["parameters"]))
         for details in scheduled
-        if details and details["resourceType"] != "lambda"
+        if details and details["resourceType"] not in {"lambda", "aws-sdk:s3"}
     ]
 
 
@@ -41,20 +41,10 @@ def states(ran: Ran) -> list[str]:
     return [details["name"] for details in entered if details]
 
 
-def test_a_cluster_is_made_for_the_step_and_terminated_after_it(run: Run) -> None:
-    ran = branch(run, EMR)
-
-    assert ran.result.status == "SUCCEEDED"
-    assert called(ran) == ["createCluster", "addStep", "terminateCluster"]
-    _, step, end = [parameters for _, parameters in calls(ran)]
-    assert step["ClusterId"] == end["ClusterId"] == CLUSTER
-    assert ran.paths("compact_partition") == ["00000/"]
-
-
 def test_the_job_gets_the_place_of_the_run_and_nothing_else(run: Run) -> None:
     ran = branch(run, EMR)
 
-    arguments = calls(ran)[1][1]["Step"]["HadoopJarStep"]["Args"]
+    arguments = calls(ran)[0][1]["Step"]["HadoopJarStep"]["Args"]
     assert arguments[0] == "spark-submit"
     name = arguments[arguments.index("--name") + 1].removeprefix("s3-compactor-")
     assert arguments[-3:] == [
@@ -78,7 +68,7 @@ def test_the_job_gets_the_place_of_the_run_and_nothing_else(run: Run) -> None:
 
 
 def test_both_ways_give_spark_the_same_sizes(run: Run) -> None:
-    step = calls(branch(run, EMR))[1][1]["Step"]["HadoopJarStep"]["Args"]
+    step = calls(branch(run, EMR))[0][1]["Step"]["HadoopJarStep"]["Args"]
     job = calls(branch(run, SERVERLESS))[0][1]["JobDriver"]["SparkSubmit"]
     words = job["SparkSubmitParameters"].split()
 
@@ -93,18 +83,12 @@ def test_both_ways_give_spark_the_same_sizes(run: Run) -> None:
                          "s3://local/spark/app.zip"]  # fmt: skip
 
 
-def test_a_given_cluster_gets_the_step_and_is_not_terminated(run: Run) -> None:
-    ran = branch(run, {**EMR, "spark_engine": "j-THEIRS"})
+def test_the_cluster_that_the_run_names_gets_one_step(run: Run) -> None:
+    ran = branch(run, EMR)
 
     assert ran.result.status == "SUCCEEDED"
-    assert [(name, call["ClusterId"]) for name, call in calls(ran)] == [("addStep", "j-THEIRS")]
-
-
-def test_a_given_cluster_is_not_terminated_after_a_failure_either(run: Run) -> None:
-    ran = branch(run, {**EMR, "spark_engine": "j-THEIRS"}, add_step="fails")
-
-    assert ran.result.error == "PartitionsFailed"
-    assert called(ran) == ["addStep"]
+    assert [(name, call["ClusterId"]) for name, call in calls(ran)] == [("addStep", CLUSTER)]
+    assert ran.paths("compact_partition") == ["00000/"]
 
 
 def test_serverless_starts_one_job_run_and_no_cluster(run: Run) -> None:
@@ -114,40 +98,27 @@ def test_serverless_starts_one_job_run_and_no_cluster(run: Run) -> None:
     assert called(ran) == ["startJobRun"]
 
 
-@pytest.mark.parametrize("wanted", ["emr", "emr_serverless", "none"])
+@pytest.mark.parametrize("wanted", [CLUSTER, "emr_serverless", "none"])
 def test_nothing_of_spark_runs_when_nothing_is_oversized(run: Run, wanted: str) -> None:
     ran = branch(run, {"partitions": 2, "oversized": 0, "spark_engine": wanted})
 
     assert ran.result.status == "SUCCEEDED"
     assert called(ran) == []
-    assert "NoOversized" in states(ran)
+    assert ("AnyOversized" in states(ran)) == (wanted != "none")
 
 
-def test_without_an_engine_oversized_partitions_are_left(run: Run) -> None:
-    ran = branch(run, {**EMR, "spark_engine": "none"})
+def test_spark_starts_for_a_table_that_lags_without_a_look_at_the_partitions(run: Run) -> None:
+    ran = branch(run, {**SERVERLESS, "partitions": 0, "oversized": 0, "lags": True})
 
     assert ran.result.status == "SUCCEEDED"
-    assert called(ran) == []
-    assert "LeaveOversized" in states(ran)
+    assert called(ran) == ["startJobRun"]
+    assert {"CompactPartitions", "FindOversized"}.isdisjoint(states(ran))
 
 
 @pytest.mark.parametrize(
     ("order", "stand_ins", "order_of_calls", "cause"),
     [
-        (EMR, {"create": "fails"}, ["createCluster"], "broken"),
-        (EMR, {"add_step": "fails"}, ["createCluster", "addStep", "terminateCluster"], "broken"),
-        (
-            EMR,
-            {"add_step": "fails", "terminate": "fails_otherwise"},
-            ["createCluster", "addStep", *["terminateCluster"] * 5],
-            "broken",
-        ),
-        (
-            EMR,
-            {"terminate": "fails_otherwise"},
-            ["createCluster", "addStep", *["terminateCluster"] * 5],
-            "could not be terminated",
-        ),
+        (EMR, {"add_step": "fails"}, ["addStep"], "broken"),
         (SERVERLESS, {"start_job_run": "fails"}, ["startJobRun"], "broken"),
     ],
 )
@@ -168,37 +139,35 @@ def test_a_failure_is_reported_after_all_else_is_done_and_fails_the_run(
     assert ran.steps("report") == ["well"]
 
 
-@pytest.mark.parametrize("task", ["create", "add_step", "terminate"])
-def test_a_service_that_is_busy_is_asked_again(run: Run, task: str) -> None:
-    ran = branch(run, EMR, **{task: "is_busy_once"})
+def test_a_service_that_is_busy_is_asked_again(run: Run) -> None:
+    ran = branch(run, EMR, add_step="is_busy_once")
 
     assert ran.result.status == "SUCCEEDED"
-    assert len(called(ran)) == 4
-    assert called(ran)[-1] == "terminateCluster"
+    assert called(ran) == ["addStep"] * 2
 
 
-def test_a_cluster_is_terminated_when_its_step_could_not_be_added(run: Run) -> None:
+def test_a_service_that_stays_busy_is_a_failure_of_spark(run: Run) -> None:
     ran = branch(run, EMR, add_step="is_always_busy")
 
-    assert called(ran) == ["createCluster", *["addStep"] * 4, "terminateCluster"]
+    assert called(ran) == ["addStep"] * 4
     assert ran.result.cause == f"Spark: {BUSY}: Rate exceeded"
 
 
-def test_a_step_that_never_ends_is_given_up_and_its_cluster_terminated(run: Run, tmp_path) -> None:
+def test_a_step_that_never_ends_is_given_up(run: Run, tmp_path) -> None:
     definition = tmp_path / "hasty.asl.json"
-    text = DEFINITION.read_text(encoding="utf-8").replace("${SparkTimeoutSeconds}", "1")
+    text = DEFINITION.read_text(encoding="utf-8").replace("43200", "1")
     definition.write_text(text, encoding="utf-8")
 
     ran = run(**EMR, options={"bridges": bridges(add_step="never_ends"), "definition": definition})
 
-    assert called(ran) == ["createCluster", "addStep", "terminateCluster"]
+    assert called(ran) == ["addStep"]
     assert (ran.result.cause or "").startswith("Spark: States.Timeout")
 
 
 def test_a_failed_partition_does_not_keep_spark_from_its_work(run: Run) -> None:
     ran = branch(run, {**EMR, "trouble": {"compact_partition 00000/": ["IntegrityError"] * 9}})
 
-    assert called(ran)[-1] == "terminateCluster"
+    assert called(ran) == ["addStep"]
     assert ran.result.cause == "failed: 00000/"
 
 
@@ -222,20 +191,8 @@ def camel(given: Any, *, names: bool = True) -> Any:
     return [camel(one) for one in given] if isinstance(given, list) else given
 
 
-def test_emr_knows_every_parameter_of_the_cluster(run: Run) -> None:
-    _, cluster = calls(branch(run, EMR))[0]
-
-    assert problems("emr", "RunJobFlowInput", cluster) == ""
-    # Step Functions asks for these two.
-    assert cluster["Instances"]["KeepJobFlowAliveWhenNoSteps"] is True
-    assert "Steps" not in cluster
-    assert cluster["AutoTerminationPolicy"] == {"IdleTimeout": 900}
-    assert cluster["ReleaseLabel"] == "emr-spark-8.1.0"
-    assert [group["InstanceCount"] for group in cluster["Instances"]["InstanceGroups"]] == [1, 2]
-
-
 def test_emr_knows_every_parameter_of_the_step(run: Run) -> None:
-    _, step = calls(branch(run, EMR))[1]
+    (_, step), *_ = calls(branch(run, EMR))
 
     assert problems("emr", "StepConfig", step["Step"]) == ""
     assert set(step) == {"ClusterId", "Step"}

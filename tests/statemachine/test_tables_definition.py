@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from cdk.managed_rules import managed_rules
 from tests.statemachine import asl_checks
 from tests.statemachine.definitions import TABLES, Machine, state
 
@@ -80,10 +79,3 @@ def test_each_check_bites_on_a_definition_broken_its_way(
     breakage(machine)
 
     assert finding in list(check(machine))
-
-
-def test_the_tasks_of_the_definition_have_their_rules(machine: Machine) -> None:
-    assert managed_rules(machine) == (
-        "StepFunctionsGetEventForEMRAddJobFlowStepsRule",
-        "StepFunctionsGetEventsForEMRServerlessJobRule",
-    )

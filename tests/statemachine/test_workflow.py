@@ -16,7 +16,7 @@ def test_every_partition_is_compacted_once_and_the_run_succeeds(run: Run) -> Non
     assert ran.result.status == "SUCCEEDED"
     assert sorted(ran.paths("compact_partition")) == ["00000/", "00001/", "00002/", "00003/"]
     assert ran.paths("clean_up") == []
-    assert ran.result.output["totals"] == {"partitions": 4, "left": 0}
+    assert ran.result.output["totals"] == {"partitions": 4}
     assert ran.result.output["failure"] is None
 
 
@@ -27,19 +27,12 @@ def test_with_nothing_to_do_there_is_still_a_report(run: Run) -> None:
     assert [call["function"] for call in ran.calls] == ["discover", "report"]
 
 
-def test_oversized_partitions_are_left_and_reported_beside_the_others(run: Run) -> None:
+def test_without_an_engine_nothing_looks_for_what_workers_left(run: Run) -> None:
     ran = run(partitions=1, oversized=2)
 
-    assert ran.result.output["totals"] == {"partitions": 1, "left": 2}
-    assert _states(ran.result.events) >= {"CompactPartitions", "LeaveOversized"}
-
-
-def test_no_map_run_is_started_when_every_partition_is_oversized(run: Run) -> None:
-    ran = run(partitions=0, oversized=2)
-
     assert ran.result.status == "SUCCEEDED"
-    assert _states(ran.result.events) >= {"NoItems", "LeaveOversized", "Report"}
-    assert "CompactPartitions" not in _states(ran.result.events)
+    assert _states(ran.result.events) >= {"CompactPartitions", "IsSparkWanted", "Report"}
+    assert "FindOversized" not in _states(ran.result.events)
 
 
 def test_a_partition_with_more_to_do_is_called_again_until_it_is_done(run: Run) -> None:
@@ -48,14 +41,6 @@ def test_a_partition_with_more_to_do_is_called_again_until_it_is_done(run: Run) 
     assert ran.result.status == "SUCCEEDED"
     assert ran.steps("compact_partition", "00001/") == ["more", "more", "well"]
     assert ran.steps("compact_partition", "00000/") == ["well"]
-
-
-def test_a_discovery_that_ran_out_of_time_is_called_again_until_it_is_done(run: Run) -> None:
-    ran = run(partitions=2, trouble={"discover": ["more", "TransientStoreError", "more"]})
-
-    assert ran.result.status == "SUCCEEDED"
-    assert ran.steps("discover") == ["more", "TransientStoreError", "more", "well"]
-    assert sorted(ran.paths("compact_partition")) == ["00000/", "00001/"]
 
 
 def test_transient_errors_of_every_function_are_retried(run: Run) -> None:
@@ -201,7 +186,7 @@ def test_a_report_that_ran_out_of_time_is_called_again_until_it_is_done(run: Run
 
     assert ran.result.status == "SUCCEEDED"
     assert ran.steps("report") == ["more", "TransientStoreError", "more", "well"]
-    assert ran.result.output["totals"] == {"partitions": 1, "left": 0}
+    assert ran.result.output["totals"] == {"partitions": 1}
 
 
 def test_a_failing_report_fails_the_run_with_its_own_error(run: Run) -> None:

@@ -107,10 +107,7 @@ class Deployed:
     ) -> None:
         """Write the report of a run whose workers were lost before they wrote a receipt."""
         settings = Settings.from_input(given)
-        items = [
-            {"path": path, "bucket": SOURCE, "prefix": f"raw/{path}", "objects": 1, "bytes": 1}
-            for path in lost
-        ]
+        items = [{"path": path, "bucket": SOURCE, "prefix": f"raw/{path}"} for path in lost]
         key = f"{settings.state.prefix}runs/{run_id}/items.json"
         self.s3.put_object(Bucket=settings.state.bucket, Key=key, Body=json.dumps(items))
         began = datetime(2026, 11, 20, tzinfo=UTC)

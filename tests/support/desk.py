@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from compactor import layout
-from compactor.discovery.work_items import WorkItem, to_items_json
+from compactor.discovery.work_list import to_items_json
+from compactor.model import Partition
+from compactor.partition import receipts
+from compactor.partition.receipts import Receipt
 from compactor.ports import Deadline
 from compactor.report.page import render
 from compactor.report.report import RunIdentity, RunReport, report, report_on
-from compactor.runs import partition_receipts as receipts
-from compactor.runs.partition_receipts import Receipt
 from compactor.settings.settings import Settings
 from tests.support.examples import settings
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -30,15 +30,16 @@ class Desk:
         self.settings: Settings = settings(**given)
         self.store = MemoryStore(ManualClock())
         self.store.add_bucket("lake")
-        self.write("items.json", to_items_json([item(path) for path in paths]))
-        self.write("oversized.json", to_items_json([item(path) for path in oversized]))
+        self.write("items.json", to_items_json([item(path) for path in (*paths, *oversized)]))
+        for path in oversized:
+            self.receipt(path, oversized=True)
 
     def write(self, name: str, body: bytes) -> None:
-        self.store.put(*layout.run_key(self.settings, RUN.run_id, name), body)
+        self.store.put(*self.settings.layout.run(RUN.run_id, name), body)
 
     def receipt(self, path: str, status: str = "done", **given: Any) -> None:
         one = Receipt(path, RUN.run_id, status, **given)
-        receipts.write(one, self.settings, item(path).partition, self.store)
+        receipts.write(one, self.settings, item(path), self.store)
 
     def report(self, failure: str = "", **failures: Any) -> RunReport:
         run = replace(RUN, failure=failure, **failures)
@@ -56,11 +57,11 @@ class Desk:
         return Page(render(msgspec.json.decode(self.stored("report.json"))))
 
     def stored(self, name: str) -> str:
-        return self.store.get(*layout.run_key(self.settings, RUN.run_id, name)).decode()
+        return self.store.get(*self.settings.layout.run(RUN.run_id, name)).decode()
 
 
-def item(path: str) -> WorkItem:
-    return WorkItem(path, "source", f"logs/{path}", 10, 100)
+def item(path: str) -> Partition:
+    return Partition("source", f"logs/{path}", path)
 
 
 class Page(HTMLParser):

@@ -16,23 +16,16 @@ from compactor.cleaning.clean_up_list import DueWork
 from compactor.cleaning.clean_up_receipts import CleanUpCounts, CleanUpReceipt, Undeleted
 from compactor.cleaning.clean_up_records import CleanUpRecord
 from compactor.cleaning.clean_up_report import CleanUpReport
-from compactor.discovery.counting import Tally
-from compactor.discovery.discovery_pieces import Partitions, Piece
-from compactor.discovery.location_checks import NamedLevels
-from compactor.discovery.work_items import WorkItem
-from compactor.fingerprint import Seen
 from compactor.log import encoding
-from compactor.log.columnar import Columnar, DeadLetters
-from compactor.log.entries import Output
-from compactor.log.left_alone import LeftAlone
+from compactor.log.counts import LeftAlone, SizeCounts
+from compactor.log.entries import Columnar, DeadLetters, Output
+from compactor.log.identity import Identity
 from compactor.log.manifest import Columns
-from compactor.log.resting import Resting, RestRecord
-from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine, RunTotals
-from compactor.log.witness import Witness
 from compactor.model import (
     Compression,
     Format,
+    Partition,
     QuarantineReason,
     Skipped,
     SkipReason,
@@ -40,6 +33,7 @@ from compactor.model import (
     TableDialect,
 )
 from compactor.orchestration.reconcile_rounds import Round
+from compactor.partition.receipts import Counts, Cursor, Receipt
 from compactor.ports import Deletes, StoreTraits
 from compactor.probe.probe import ProbeRecord
 from compactor.readers.outcome import Outcome as ReadersOutcome
@@ -49,8 +43,6 @@ from compactor.report.cost import RunCost
 from compactor.report.report import RunReport
 from compactor.report.run_history import RunHistory, RunLine
 from compactor.report.run_records import DiscoveryLine
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.resume_point import Own, Place
 from compactor.sinks.table_entries import (
     Acceptance,
     NamedOutput,
@@ -81,15 +73,13 @@ OBJECTS: dict[str, Any] = {
     "Columns": Columns,
     "Attributes": Attributes,
     "Skipped": Skipped,
-    "Witness": Witness,
     "Checkpoint": encoding._Checkpoint,
     "RunTotals": RunTotals,
+    "Identity": Identity,
     "SizeCounts": SizeCounts,
     "QuarantineLine": QuarantineLine,
     "LeftAlone": LeftAlone,
     "CleanUpRecord": CleanUpRecord,
-    "RestRecord": RestRecord,
-    "Seen": Seen,
     "TableEntry": TableEntry,
     "NamedOutput": NamedOutput,
     "Acceptance": Acceptance,
@@ -103,17 +93,11 @@ OBJECTS: dict[str, Any] = {
     "ProbeRecord": ProbeRecord,
     "StoreTraits": StoreTraits,
     "Discovery": DiscoveryLine,
-    "Resting": Resting,
-    "Partitions": Partitions,
-    "Tally": Tally,
-    "NamedLevels": NamedLevels,
-    "Piece": Piece,
-    "WorkItem": WorkItem,
+    "Partition": Partition,
     "DueWork": DueWork,
     "Receipt": Receipt,
     "Counts": Counts,
-    "Place": Place,
-    "Own": Own,
+    "Cursor": Cursor,
     "CleanUpReceipt": CleanUpReceipt,
     "CleanUpCounts": CleanUpCounts,
     "Undeleted": Undeleted,
@@ -152,8 +136,6 @@ NUMBERED: tuple[str, ...] = (
     "Checkpoint",
     "ProbeRecord",
     "Discovery",
-    "Partitions",
-    "Piece",
     "Receipt",
     "CleanUpReceipt",
     "TableReceipt",

@@ -7,22 +7,22 @@ message that S3 would send, and the test delivers it when it likes.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
 from compactor.clock import NoDeadline
-from compactor.discovery.resume import Part
-from compactor.discovery.work_items import WorkItem
+from compactor.model import Partition
 from compactor.orchestration.discovery_step import begin
+from compactor.partition.events import event_listing
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts, Receipt
+from compactor.partition.run import compact_partition
 from compactor.registry.items import OPEN_STATES, Item
 from compactor.registry.registering import Registration, register
 from compactor.registry.starting import Looked, start_due
 from compactor.registry.streams import Stream, parse_streams
-from compactor.runs.event_listing import event_listing
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 from tests.support.examples import NOW
 from tests.support.memory_registry import MemoryExecutions, MemoryRegistry
@@ -59,6 +59,8 @@ class EventWorld:
         self.store.add_bucket("source")
         self.born = self.registry.claim(self.stream.identity, self.clock.now())
         self.records: set[int] = set()
+        # Records of objects that were overwritten or deleted, by key.
+        self._earlier: defaultdict[str, set[int]] = defaultdict(set)
         self._next = count()
         self._sequencer = count(1)
 
@@ -73,9 +75,9 @@ class EventWorld:
         return self.write(name, "".join(f'{{"id": "record-{n}"}}\n' for n in numbers).encode())
 
     def write(self, name: str, body: bytes, **given: Any) -> str:
-        """Write a source with this body; overwritten records are no longer expected."""
+        """Write a source with this body, possibly over another one."""
         key = f"logs/{name}"
-        self.records -= set(self._records_at(key))
+        self._taken_back(key)
         at = self.clock.now()
         self.store.seed("source", key, body, last_modified=at)
         head = self.store.head("source", key)
@@ -87,16 +89,27 @@ class EventWorld:
     def remove(self, name: str) -> str:
         """Delete a source; return its message."""
         key = f"logs/{name}"
-        # Records that are in an output stay readable.
-        self.records -= set(self._records_at(key)) - set(self.destination())
+        self._taken_back(key)
         self.store.remove("source", key)
         sequencer = f"{next(self._sequencer):016X}"
         given = {"sequencer": sequencer, "time": self.clock.now()}
         return notification(key, "ObjectRemoved:Delete", **given)
 
-    def _records_at(self, key: str) -> Counter[int]:
-        there = self.store.contents("source", key).get(key)
-        return Counter() if there is None else records_in(there)
+    def _taken_back(self, key: str) -> None:
+        """No longer expect the records at a key; those in an output stay readable."""
+        body = self.store.contents("source", key).get(key)
+        if body is not None:
+            self.records -= set(records_in(body)) - set(self.destination())
+            self._earlier[key] |= set(records_in(body))
+
+    def _overwritten(self) -> set[int]:
+        """Return the records of objects that were put over compacted ones."""
+        compacted = set(self.destination())
+        found: set[int] = set()
+        for key, body in self.store.contents("source").items():
+            if self._earlier[key] & compacted:
+                found |= set(records_in(body))
+        return found
 
     def deliver(self, *bodies: str) -> Registration:
         """Register a batch of messages, as the function does."""
@@ -118,21 +131,20 @@ class EventWorld:
             self.executions.end(name)
         return found
 
-    def begin(self, run_id: str) -> Iterable[WorkItem]:
+    def begin(self, run_id: str) -> Iterable[Partition]:
         """Do the discovery of a run; return its work items."""
         at = self.clock.now()
         found = begin(self.settings, run_id, self.store, at, at=self.table)
-        assert not isinstance(found, Part)
-        return found.in_full().items
+        return found.found.partitions
 
-    def compact(self, run_id: str, item: WorkItem) -> Receipt:
+    def compact(self, run_id: str, item: Partition) -> Receipt:
         """Compact one partition with one worker."""
-        return record_partition(self.run_of(run_id, item), Counts())
+        return compact_partition(self.run_of(run_id, item), Counts())
 
-    def run_of(self, run_id: str, item: WorkItem) -> PartitionRun:
+    def run_of(self, run_id: str, item: Partition) -> PartitionRun:
         at = self.clock.now()
         return PartitionRun(
-            item.partition,
+            item,
             self.settings,
             self.store,
             self.clock,
@@ -168,7 +180,7 @@ class EventWorld:
     def must_be_finished(self) -> None:
         """Check that every record is readable once, and nothing is pending."""
         self.check()
-        assert self.records <= set(self.destination())
+        assert self.records <= set(self.destination()) | self._overwritten()
         assert self.open_items() == {}
         # Late events of finished objects have made partitions active again.
         self.sweep()

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from compactor.discovery.speed import LINES, SPEEDS
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
 from compactor.settings.settings import Settings
@@ -16,6 +15,17 @@ TOO_DEEP = 1_000_000
 NOW = 1_800_000_000.0
 LONG_AGO = NOW - 30 * 86_400
 PARTITION = Partition("source", "logs/2026/01/02/", "2026/01/02/")
+
+
+class Looks:
+    """A deadline that comes when it was looked at so often."""
+
+    def __init__(self, looks: int) -> None:
+        self._remaining = looks
+
+    def remaining_seconds(self) -> float:
+        self._remaining -= 1
+        return 900.0 if self._remaining >= 0 else 10.0
 
 
 def settings(**given: Any) -> Settings:
@@ -43,11 +53,6 @@ def limited(given: Mapping[str, Any]) -> Settings:
     limits: WorkerLimits = replace(given.get("limits", USUAL), **single)
     asked = {name: value for name, value in given.items() if name not in {"limits", *single}}
     return replace(Settings.from_input(asked), limits=limits)
-
-
-def seconds_of(objects: float) -> float:
-    """Return the estimated seconds of a worker for a number of tiny plain objects."""
-    return SPEEDS[LINES].per_million_objects * objects / 1e6
 
 
 def source(

@@ -39,7 +39,7 @@ def blake(size: int, data: str | bytes) -> bytes:
 
 
 def identity(bucket: str, key: str, etag: str) -> bytes:
-    return blake(16, f"{bucket}\0{key}\0{etag}")
+    return blake(10, f"{bucket}\0{key}") + blake(6, etag)
 
 
 def group_id(settings: Json, sources: Sequence[tuple[str, str, str]], *, copied: bool) -> str:
@@ -73,31 +73,6 @@ def settings_name(settings: Json) -> str:
 def partition_id(path: str) -> str:
     safe = "".join(one if one.isalnum() or one in "=-_" else "-" for one in path.strip("/"))
     return f"{safe[-80:] or 'root'}-{blake(8, path).hex()}"
-
-
-def content_value(bucket: str, key: str, size: int | None, crc32: int | None) -> int:
-    mark = 0
-    if size is not None and crc32 is not None:
-        mark = (crc32 ^ crc32 >> 16 ^ size) & 0xFFFF or 1
-    return int.from_bytes(blake(6, f"{bucket}\0{key}"), "big") << 16 | mark
-
-
-def seen_digest(listed: Sequence[Json]) -> str:
-    columns = zip(
-        *(
-            (
-                one["key"],
-                f"{one['last_modified']:.6f}",
-                one["etag"],
-                str(one["size"]),
-                "STANDARD",
-            )
-            for one in sorted(listed, key=lambda one: one["key"].encode())
-        ),
-        strict=True,
-    )
-    digests = (blake(16, "".join(f"{value}\0" for value in column)) for column in columns)
-    return blake(16, b"".join(digests)).hex()
 
 
 def restored(manifest: Json, number: int, plain: bytes) -> bytes:
@@ -170,12 +145,9 @@ class Fold:
 
     def __init__(self) -> None:
         self.committed: set[bytes] = set()
-        self.quarantined: set[bytes] = set()
+        self.quarantined: dict[bytes, str] = {}
         self.passing: set[bytes] = set()
-        self.undecided: dict[str, set[bytes]] = {}
-        self.contents: list[int] = []
         self.outputs: set[bytes] = set()
-        self.buckets: set[str] = set()
         self.runs: dict[str, list[Json]] = {}
         # For all entries, including void ones.
         self.lines: dict[str, list[Json]] = defaultdict(list)
@@ -185,15 +157,12 @@ class Fold:
         if entry["replaces"] is not None:
             self._void(self.entries[entry["replaces"] - 1])
         self.entries.append(entry)
-        compacted = set(manifest_of(entry)) | again_of(entry)
+        compacted = set(manifest_of(entry))
         self.committed |= compacted
         self.passing -= compacted
-        self.contents += contents_of(entry)
         if entry["output"] is not None:
             one = entry["output"]
             self.outputs.add(blake(16, f"{one['bucket']}\0{one['key']}"))
-        if entry["manifest"]["key"]:
-            self.buckets.add(entry["source_bucket"])
         self._leave_alone(entry)
         self.runs[entry["run_id"]] = [*self.runs.pop(entry["run_id"], []), entry]
         self.lines[entry["run_id"]] += [
@@ -203,19 +172,16 @@ class Fold:
         ]
 
     def _void(self, entry: Json) -> None:
-        self.committed -= set(manifest_of(entry)) | again_of(entry)
-        gone = set(contents_of(entry))
-        self.contents = [one for one in self.contents if one not in gone]
+        self.committed -= set(manifest_of(entry))
         self.runs[entry["run_id"]].remove(entry)
 
     def _leave_alone(self, entry: Json) -> None:
         for key, etag, _, reason, _ in entry["quarantined"]:
             one = identity(entry["source_bucket"], key, etag)
-            (self.passing if reason in PASSING else self.quarantined).add(one)
-            if reason in BY_SETTINGS and entry["decided_by"]:
-                for others in self.undecided.values():
-                    others.discard(one)
-                self.undecided.setdefault(entry["decided_by"], set()).add(one)
+            if reason in PASSING:
+                self.passing.add(one)
+            else:
+                self.quarantined[one] = entry["decided_by"] if reason in BY_SETTINGS else ""
 
     @property
     def document(self) -> Json:
@@ -223,17 +189,14 @@ class Fold:
         return {
             "version": 1,
             "through": last["sequence"],
-            "commit_id": last["commit_id"],
             "log_id": last["log_id"],
             "committed": shown(self.committed),
-            "quarantined": shown(self.quarantined),
+            "quarantined": {
+                name: shown({one for one, by in self.quarantined.items() if by == name})
+                for name in self.quarantined.values()
+            },
             "passing": shown(self.passing),
-            "undecided": {name: shown(some) for name, some in self.undecided.items() if some},
-            "contents": base64.b64encode(
-                b"".join(one.to_bytes(8, "little") for one in sorted(self.contents))
-            ).decode(),
             "outputs": shown(self.outputs),
-            "buckets": sorted(self.buckets),
         }
 
 
@@ -245,16 +208,6 @@ def manifest_of(entry: Json) -> list[bytes]:
     columns = entry["manifest"]
     pairs = zip(columns["key"], columns["etag"], strict=True)
     return [identity(entry["source_bucket"], key, etag) for key, etag in pairs]
-
-
-def again_of(entry: Json) -> set[bytes]:
-    return {identity(entry["source_bucket"], one[0], one[1]) for one in entry["again"]}
-
-
-def contents_of(entry: Json) -> list[int]:
-    columns = entry["manifest"]
-    rows = zip(columns["key"], columns["plain_bytes"], columns["crc32"], strict=True)
-    return [content_value(entry["source_bucket"], *row) for row in rows]
 
 
 def totals(entries: Sequence[Json]) -> Json:
@@ -272,7 +225,17 @@ def totals(entries: Sequence[Json]) -> Json:
         "quarantined": len(left),
         "quarantined_bytes": sum(one[2] for one in left),
         "sizes": {"before": by_bits(before), "after": by_bits([one["size"] for one in outputs])},
+        "covered": covered(entries),
     }
+
+
+def covered(entries: Sequence[Json]) -> Json:
+    counts: dict[str, list[int]] = {}
+    for number, objects, size in (one for entry in entries for one in entry["covered"]):
+        before = counts.setdefault(str(number), [0, 0])
+        before[0] += objects
+        before[1] += size
+    return counts
 
 
 def by_bits(sizes: Sequence[int]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compactor.formats.framing import Framed
-from compactor.log.slice_facts import SliceFacts
+from compactor.log.manifest import SliceFacts
 
 
 def facts_of(framed: Framed) -> SliceFacts:

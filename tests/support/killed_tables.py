@@ -19,9 +19,6 @@ import pytest
 from compactor.errors import AlreadyExists, TableConflict, TransientStoreError
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
-from compactor_spark.maintain.engines import Mark, Rewritten, StepDone
-from compactor_spark.maintain.job import Maintenance
-from compactor_spark.maintain.rows import RowSums
 from compactor_tables.handlers import (
     begin_table,
     end_table,
@@ -31,8 +28,10 @@ from compactor_tables.handlers import (
     runtime,
 )
 from compactor_tables.lease import Leases
+from compactor_tables.maintenance_job import Maintenance
 from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor_tables.orders import Order, PartitionOrder, read_order
+from compactor_tables.table_engine import Mark, Rewritten, RowSums, StepDone
 from tests.support.maintained_tables import DeltaLines, added
 from tests.support.memory_hooks import Call, Crashed
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -52,7 +51,7 @@ class Interrupted(Exception):
 
 
 class TextTable:
-    """Implements :class:`compactor_spark.maintain.engines.Tables` as far as the orders need it."""
+    """Implements :class:`compactor_tables.table_engine.Tables` as far as the orders need it."""
 
     def __init__(self, store: MemoryStore, clock: ManualClock) -> None:
         self.store, self.clock = store, clock

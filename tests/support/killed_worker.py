@@ -19,8 +19,9 @@ from typing import Any
 
 from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts
+from compactor.partition.run import compact_partition
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import CleanUpMode, Settings
 from tests.support.examples import PARTITION
@@ -76,7 +77,7 @@ def main() -> None:
     if death:
         moment, name, nth = death
         store = KillingStore(store, moment, name, int(nth))
-    record_partition(PartitionRun(PARTITION, settings, store, _Now(), _Now(), run_id), Counts())
+    compact_partition(PartitionRun(PARTITION, settings, store, _Now(), _Now(), run_id), Counts())
     if settings.clean_up is CleanUpMode.DELETE:
         # The server's Date is up to a second late, and clean-up believes the earlier clock.
         time.sleep(1.1)

@@ -72,9 +72,11 @@ class IcebergLake:
             properties=properties,
         )
 
-    def name(self, table: Table, files: Iterable[Named]) -> list[str]:
+    def name(
+        self, table: Table, files: Iterable[Named], kind: FileFormat = FileFormat.PARQUET
+    ) -> list[str]:
         """Add these files in one commit; return their paths."""
-        made = [self._file(table, one, DataFileContent.DATA) for one in files]
+        made = [self._file(table, one, DataFileContent.DATA, kind=kind) for one in files]
         transaction = table.transaction()
         with transaction.update_snapshot().fast_append() as producer:
             for one in made:
@@ -110,12 +112,13 @@ class IcebergLake:
         one: Named,
         content: DataFileContent,
         bound: Mapping[int, bytes] | None = None,
+        kind: FileFormat = FileFormat.PARQUET,
     ) -> DataFile:
         self._files += 1
         return DataFile.from_args(
             content=content,
             file_path=f"{table.location()}/data/{self._files:05}.parquet",
-            file_format=FileFormat.PARQUET,
+            file_format=kind,
             partition=Record(*one.partition),
             record_count=one.rows,
             file_size_in_bytes=one.size,

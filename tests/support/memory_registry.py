@@ -51,7 +51,6 @@ class MemoryRegistry:
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, str, str], Item] = {}
-        self.commits: dict[tuple[str, str, str], str] = {}
         self.hook: Hook = _nothing
         self._heads: dict[tuple[str, str], _Head] = {}
         self._streams: dict[str, tuple[StreamIdentity, str]] = {}
@@ -136,7 +135,6 @@ class MemoryRegistry:
             place = stream, mark.item.partition.path, mark.item.name
             if self.items.get(place) == mark.item and mark.item.state in OPEN_STATES:
                 self.items[place] = replace(mark.item, state=mark.state, reason=mark.reason)
-                self.commits[place] = mark.commit
                 done += 1
             self.hook("mark done")
         return done

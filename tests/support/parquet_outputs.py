@@ -8,12 +8,9 @@ import zlib
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compactor import layout
-from compactor.log.columnar import Columnar
-from compactor.log.entries import Commit, Output
+from compactor.log.entries import Columnar, Commit, Output
 from compactor.log.log import CommitLog
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import SliceFacts
+from compactor.log.manifest import ManifestRow, SliceFacts
 from compactor.model import Compression, Format, Partition, SourceObject
 from compactor.outputs.publish import publish
 from compactor.ports import ObjectStore
@@ -48,7 +45,7 @@ def commit_rows(
     log = CommitLog(store, settings, partition)
     state = log.load()
     name = f"compacted-{state.last + 1:032x}.parquet"
-    bucket, prefix = layout.output_prefix(settings, partition)
+    bucket, prefix = settings.outputs_of(partition)
     body = parquet(table, **given)
     upload_id = store.create_upload(bucket, prefix + name)
     part = store.upload_part(bucket, prefix + name, upload_id, 1, body)

@@ -8,11 +8,12 @@ from typing import Any
 from compactor.cleaning.clean_partition import record_clean_up
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts, Receipt
+from compactor.partition.run import compact_partition
 from compactor.readers.clean_up_gate import ReaderGate
 from compactor.readers.outcome import Outcome
 from compactor.readers.refresh import Refreshing, refresh
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.run_partition import PartitionRun, record_partition
 from tests.support.examples import PARTITION
 from tests.support.memory_readers import TABLE, MemoryReaders, shown
 from tests.support.world import World
@@ -57,7 +58,7 @@ class Lake:
             f"run-{self.world.runs}",
             readers=lambda _: self.catalog,
         )
-        receipt = record_partition(run, Counts())
+        receipt = compact_partition(run, Counts())
         assert receipt.status == "done"
         return receipt
 

@@ -28,17 +28,7 @@ EXAMPLES = (
     # Each command.
     "e2e/test_cli_commands.py",
     # Six configurations, synthesized and linted.
-    *(
-        f"infrastructure/test_checks.py::test_cfn_lint_finds_nothing[{name}]"
-        for name in (
-            "nothing set",
-            "everything set",
-            "standalone",
-            "events, KMS, imported buckets",
-            "table with a key",
-            "maintenance alone",
-        )
-    ),
+    "infrastructure/test_synthesis.py::test_cfn_lint_finds_nothing",
     "infrastructure/test_configuration.py",
     # The state machine.
     "statemachine/test_definition",

@@ -9,7 +9,7 @@ from __future__ import annotations
 #: Names of the modules, without ``test_`` and ``.py``.
 SLOW = frozenset(
     {
-        "architecture", "at_rest", "attributes", "bench", "catalogs",
+        "architecture", "attributes", "bench", "catalogs",
         "clean_up_crashes", "clean_up_handlers", "cli_deployed", "cli_events", "cli_query",
         "cli_scan", "cli_table", "cli_typed", "copied_slices", "crashes", "deep_json",
         "delivered_again", "discover_partitioning", "event_handlers", "every_order",

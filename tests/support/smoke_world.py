@@ -20,7 +20,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from compactor.s3.store import S3Store
-from compactor_cli.deployed.stack import Stack
+from compactor_cli.stack import Stack
 from compactor_local.definition import ACCOUNT, REGION
 from compactor_local.engine import Engine, EngineOptions
 from tests.aws.checks import NotRun
@@ -50,6 +50,14 @@ class StandIn:
         return self._replaced.get(name) or getattr(self._client, name)
 
 
+class NoPages:
+    """The pages of an operation that finds nothing."""
+
+    def paginate(self) -> list[dict[str, Any]]:
+        """No page."""
+        return []
+
+
 class Executions:
     """Step Functions, as far as the local engine goes."""
 
@@ -77,6 +85,10 @@ class Executions:
     def stop_execution(self, **_: str) -> Any:
         """The engine can stop none."""
         raise NotRun("no stand-in stops and redrives an execution")
+
+    def get_paginator(self, _: str) -> Any:
+        """There is no list of machines."""
+        return NoPages()
 
 
 class Queries:
@@ -258,11 +270,12 @@ class Account:
         """Return what deploys: outputs as a stack of these keys has them, and an alarm."""
         return Actions(self.deploy, self.destroy, show)
 
-    def deploy(self, context: Mapping[str, Any]) -> Stack:
-        """Make what a check needs of a stack."""
-        name = context["name"]
-        own = {"name", "ingest", "events_seconds", "kms_keys", "maintenance"}
-        given = {key: one for key, one in context.items() if key not in own}
+    def deploy(self, documents: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Stack]:
+        """Make what checks need of the stacks."""
+        return {what: self._deploy(document) for what, document in documents.items()}
+
+    def _deploy(self, document: Mapping[str, Any]) -> Stack:
+        name, given = document["name"], document["job"]
         outputs = {"DefaultInput": json.dumps(given), "StateMachineArn": _MACHINE}
         destination = given["s3_destination_uri"]
         bucket, _, prefix = destination.removeprefix("s3://").partition("/")

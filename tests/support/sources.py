@@ -13,9 +13,9 @@ from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.outputs.restore import Wanted, find, restore
 from compactor.outputs.verify import check_commit
-from compactor.planning.partition_listing import take_listing
+from compactor.partition.receipts import Receipt
+from compactor.planning.partition_listing import listing_of, take_listing
 from compactor.planning.plan import Knowledge, plan
-from compactor.runs.partition_receipts import Receipt
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import MemoryStore
 from tests.support.records import Made, Records, all_records, read_object
@@ -92,7 +92,7 @@ class Sources(World):
         assert self.store.count(*WRITES) == writes
         assert self.outputs == outputs
         state = self.log.load()
-        listing = take_listing(self.store, PARTITION, state.committed)
+        listing = take_listing(listing_of(self.store, PARTITION), PARTITION, state.committed)
         known = Knowledge(state.committed, state.quarantined)
         assert plan(listing, self.settings, known, self.clock.now()).empty
 

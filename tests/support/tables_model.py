@@ -32,11 +32,11 @@ TABLES_VALUES: Mapping[str, str] = {
             "SparkDepsZipUri",
             "SparkEncryption",
             "SparkLogUri",
-            "SparkTimeoutSeconds",
             "EmrServerlessApplicationId",
             "EmrServerlessJobRoleArn",
         )
     },
+    "SparkTimeoutSeconds": "43200",
     "MaintainScriptUri": "s3://local/spark/maintain_tables.py",
     "TableJars": "local",
     "SparkEngine": "emr_serverless",

@@ -1,21 +1,36 @@
-"""Which command lines the command line's parser accepts."""
+"""What the command line takes from the words that were typed."""
 
 from __future__ import annotations
 
-import contextlib
-import io
+from collections.abc import Sequence
+
+import click
 
 from compactor.errors import InvalidInput
-from compactor_cli.commands import COMMANDS, build_parser
+from compactor_cli.command_line import Args, values_of
+from compactor_cli.commands import COMMANDS, command
+
+
+def parsed(*words: str) -> Args:
+    """The values that a command gets."""
+    path, rest = named(words)
+    return values_of(command(path).make_context(path, rest))
+
+
+def named(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The command, and the words that follow its name."""
+    size = 2 if " ".join(words[:2]) in COMMANDS else 1
+    return " ".join(words[:size]), list(words[size:])
 
 
 def accepted(words: list[str]) -> bool:
-    """Whether the parser accepts these arguments."""
+    """Whether the command line accepts these arguments."""
+    if named(words)[0] not in COMMANDS:
+        return words in (["--help"], ["--version"], ["--help-all"])
     try:
-        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-            return build_parser(words).parse_args(words).command in COMMANDS
-    except InvalidInput:
+        parsed(*words)
+    except (InvalidInput, click.UsageError):
         return False
-    except SystemExit as ended:
-        # 0 after --help; anything else is what a user would be refused.
-        return not ended.code
+    except click.exceptions.Exit as ended:
+        return not ended.exit_code
+    return True

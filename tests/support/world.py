@@ -16,8 +16,9 @@ from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
 from compactor.log.log import CommitLog
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts, Receipt
+from compactor.partition.run import compact_partition
 from compactor.settings.settings import Settings
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Call, ManualClock, MemoryStore
@@ -114,7 +115,7 @@ class World:
         run = PartitionRun(
             PARTITION, self.settings, self.store, self.clock, NoDeadline(), f"run-{self.runs}"
         )
-        return record_partition(run, Counts())
+        return compact_partition(run, Counts())
 
     def clean_up(self, path: str = PARTITION.path) -> CleanUpReceipt:
         """Clean up one partition, as a run of its own."""

@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CODE = ("functions", "scripts", "spark", "cdk")
 # One subject takes 100 lines or 400; none is cut in two for a number.
 # Of one subject: no module is cut in two for a number.
-MODULE_LINES = 450
-# One entry for each field of a run: a table, in which nobody reads all lines.
-TABLES = frozenset({"functions/compactor/settings/fields.py"})
+MODULE_LINES = 460
+# One entry for each field of a run or of a deployment: a table, in which nobody reads all lines.
+TABLES = frozenset({"functions/compactor/settings/fields.py", "cdk/config.py"})
 
 # What DESIGN.md's terminology replaces. Python's own words for byte pieces stay allowed.
 FORBIDDEN_NAMES = re.compile(

@@ -17,7 +17,7 @@ from compactor.log.log import CommitLog
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
 from compactor.s3.store import S3Store, make_client
-from compactor_cli import restored_objects
+from compactor_cli import restore_targets
 from tests.support.examples import PARTITION
 from tests.support.memory_store import MemoryStore
 from tests.support.s3_requests import ETAG, NoTime
@@ -173,7 +173,7 @@ def world_with_attributes() -> World:
 def test_what_s3_keeps_beside_bytes_comes_back_with_them(
     restore: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restored_objects, "_PART_BYTES", 3_000)
+    monkeypatch.setattr(restore_targets, "_PART_BYTES", 3_000)
     world = use(world_with_attributes(), monkeypatch)
     before = described(world)
     assert sum(one is not None for one in before.values()) == 4
@@ -181,7 +181,7 @@ def test_what_s3_keeps_beside_bytes_comes_back_with_them(
     world.clock.advance(2 * DAY)
     world.clean_up()
     assert not world.sources()
-    code, out, _ = restore("--all", "--compress", "-o", "s3://source/", "--json")
+    code, out, _ = restore("--all", "-o", "s3://source/", "--json")
     assert code == 0
     assert described(world) == before
     found = world.store.contents("source")
@@ -194,16 +194,18 @@ def test_what_s3_keeps_beside_bytes_comes_back_with_them(
     assert shown["copied.log"] == {"metadata": {"k": "v"}, "content_type": "text/plain"}
 
 
-def test_content_that_comes_back_decompressed_does_not_say_that_it_is_encoded(
+def test_what_was_encoded_is_encoded_again(
     restore: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = use(world_with_attributes(), monkeypatch)
     assert restore("--all", "-o", "s3://other/")[0] == 0
     objects = world.store._buckets["other"].objects
     found = {key.rpartition("/")[2]: one for key, one in objects.items()}
-    encoded, packed = found["encoded.json"], found["c.log.gz.content"]
-    assert (encoded.body[:1], encoded.encoding, encoded.metadata) == (b"{", "", META)
-    assert (packed.encoding, packed.content_type) == ("aws-chunked", "text/x-log")
+    encoded, packed = found["encoded.json"], found["c.log.gz"]
+    assert gzip.decompress(encoded.body)[:1] == b"{"
+    assert (encoded.encoding, encoded.metadata) == ("gzip", META)
+    assert gzip.decompress(packed.body)
+    assert packed.content_type == "text/x-log"
 
 
 def test_a_source_with_an_encoding_and_no_suffix_is_joined_like_any_other() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compactor.errors import IntegrityError, InvalidInput, SourceChanged, TransientStoreError
-from compactor.runs.batches import Batch
+from compactor.partition.batches import Batch
 from tests.support.memory_store import ManualClock
 
 Compact = Callable[[Mapping[str, Any]], dict[str, Any]]

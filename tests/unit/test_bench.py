@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from compactor.discovery.speed import CLOUDTRAIL_GZIP, SPEEDS, WorkerSpeed
+from compactor.money.estimate import CLOUDTRAIL_GZIP, SPEEDS, WorkerSpeed
 from compactor_dev.bench.__main__ import main
 from compactor_dev.bench.datasets import SETS, Records, objects
 from compactor_dev.bench.front import Front

@@ -20,7 +20,7 @@ from tests.support.cleaning import (
     refusing,
     rewrite,
 )
-from tests.support.examples import PARTITION
+from tests.support.examples import PARTITION, Looks
 from tests.support.world import World
 
 # A log that is not as it was written.
@@ -82,7 +82,7 @@ def test_a_record_of_another_commit_stops_everything() -> None:
     world.clean_up()
     assert list(records(world)) == [2]
     rewrite(world, newest, commit_id="another")
-    with pytest.raises(IntegrityError, match="but the log has another there"):
+    with pytest.raises(IntegrityError, match="and the log has another there"):
         world.clean_up()
 
 
@@ -127,22 +127,11 @@ def fresh(world: World) -> CleanUpReceipt:
     return CleanUpReceipt(PARTITION.path, f"run-{world.runs}")
 
 
-class Ticking:
-    """A deadline that allows so many commits."""
-
-    def __init__(self, commits: int) -> None:
-        self.commits = commits
-
-    def remaining_seconds(self) -> float:
-        self.commits -= 1
-        return 900.0 if self.commits > 0 else 29.0
-
-
 def test_a_call_ends_between_two_commits_and_the_next_goes_on() -> None:
     world = old_world()
     compact_more(world, "y.json")
     compact_more(world, "z.json")
-    first = record_clean_up(world.clean_up_run(deadline=Ticking(2)), fresh(world))
+    first = record_clean_up(world.clean_up_run(deadline=Looks(1)), fresh(world))
     assert (first.status, first.counts.commits, left(world)) == ("more", 2, ["z.json"])
     again = world.clean_up_run()
     second = record_clean_up(again, earlier(world.settings, again.run_id, PARTITION, world.store))
@@ -156,7 +145,7 @@ def test_every_call_gets_one_commit_further_however_little_time_there_is() -> No
     compact_more(world, "y.json")
     receipt = fresh(world)
     for number in (1, 2):
-        receipt = record_clean_up(world.clean_up_run(deadline=Ticking(0)), receipt)
+        receipt = record_clean_up(world.clean_up_run(deadline=Looks(0)), receipt)
         assert receipt.counts.commits == number
     assert left(world) == []
 
@@ -168,7 +157,7 @@ def test_a_later_call_of_the_run_looks_at_nothing_twice() -> None:
     refusing(world, y="AccessDenied: no")
     receipt = fresh(world)
     for _ in range(3):
-        receipt = record_clean_up(world.clean_up_run(deadline=Ticking(0)), receipt)
+        receipt = record_clean_up(world.clean_up_run(deadline=Looks(0)), receipt)
     assert (receipt.status, len(receipt.unsafe), receipt.counts.refused) == ("done", 1, 1)
 
 

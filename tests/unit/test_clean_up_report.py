@@ -13,10 +13,9 @@ from compactor.cleaning import clean_up_receipts
 from compactor.cleaning import clean_up_report as clean_up_reports
 from compactor.cleaning.clean_up_list import DueWork, write_due
 from compactor.cleaning.clean_up_receipts import SHOWN_REFUSALS, CleanUpReceipt
-from compactor.layout import partition_at
+from compactor.partition.receipts import Counts
 from compactor.report.page import render
 from compactor.report.report import RunReport
-from compactor.runs.partition_receipts import Counts
 from compactor_cli.summary import print_summary
 from compactor_handlers import report as handler
 from tests.support.desk import HOSTILE, RUN, Desk, Page
@@ -42,7 +41,7 @@ class CleanUpDesk(Desk):
         """The receipt of a clean-up, as its worker leaves it."""
         document = {"path": path, "run_id": RUN.run_id, "status": status, **given}
         receipt = msgspec.convert(document, CleanUpReceipt)
-        partition = partition_at(self.settings, path)
+        partition = self.settings.partition_at(path)
         clean_up_receipts.write(receipt, self.settings, partition, self.store)
 
 

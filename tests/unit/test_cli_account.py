@@ -89,10 +89,10 @@ def test_a_refusal_without_a_reason_is_reported_with_the_right_that_it_takes(s3,
     assert line.startswith(f"compactor: s3_source_uri {SOURCE}: ")
 
 
-@pytest.mark.parametrize("name", ["plan", "status"])
+@pytest.mark.parametrize("name", ["plan", "runs show"])
 def test_a_profile_that_is_not_there_is_named(capsys, monkeypatch, name):
     monkeypatch.setenv("AWS_PROFILE", "nope")
-    assert main([name, *COMMANDS.get(name, ())]) == 2
+    assert main([*name.split(), *COMMANDS.get(name, ())]) == 2
     _, err = capsys.readouterr()
     assert err == (
         "compactor: AWS_PROFILE names the profile nope, which does not exist\n"
@@ -100,11 +100,11 @@ def test_a_profile_that_is_not_there_is_named(capsys, monkeypatch, name):
     )
 
 
-@pytest.mark.parametrize("name", ["plan", "status"])
+@pytest.mark.parametrize("name", ["plan", "runs show"])
 def test_a_region_that_is_invalid_is_named(capsys, monkeypatch, name):
     for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.setenv(variable, "eu_central")
-    assert main([name, *COMMANDS.get(name, ())]) == 2
+    assert main([*name.split(), *COMMANDS.get(name, ())]) == 2
     _, err = capsys.readouterr()
     assert err == (
         "compactor: InvalidInput: region: 'eu_central' is not accepted; expected a region such as"
@@ -122,6 +122,6 @@ def test_credentials_that_another_service_refuses_are_reported_as_those_that_s3_
     body = f"<ErrorResponse><Error><Code>{code}</Code><Message>no</Message></Error></ErrorResponse>"
     s3.always(Answer(status, body.encode(), {"Content-Type": "text/xml"}))
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.url)
-    assert main(["status"]) == 2
+    assert main(["runs", "show"]) == 2
     _, err = capsys.readouterr()
     assert err.startswith(f"compactor: the credentials found here are not taken ({code})\n  log in")

@@ -133,14 +133,16 @@ def test_a_tampered_output_is_one_clear_line_and_a_failure(
         (line,) = partition["unsafe"]
     else:
         (line,) = (one for one in err.splitlines() if key in one)
-    assert f"s3://lake/{key} has CRC32" in line
+    assert f"s3://lake/{key} is damaged: it has" in line
+    assert "and CRC32" in line
     assert line.endswith("its sources stay")
     assert left(world) == ["a.json", "b.json"] + ["z.log"] * ("--dry-run" in words)
 
 
 def test_a_damaged_log_keeps_its_partition_and_no_other(world: World, command: Command) -> None:
     where = "_compactor/compacted/partitions/other/commits/"
-    world.store.seed("lake", f"{where}{1:020d}.json.gz", b"damage", last_modified=0.0)
+    for end in ("json.gz", "checkpoint.json.gz"):
+        world.store.seed("lake", f"{where}{1:020d}.{end}", b"damage", last_modified=0.0)
     code, _, err = command("--yes")
     assert code == 1
     assert "other/: s3://lake/" in err

@@ -5,12 +5,10 @@ import pytest
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.encoding import encode_commit
 from compactor.log.entries import Commit
-from compactor.log.log_search import logs_for_key
-from compactor.outputs.restore import Wanted, find
+from compactor.log.log_reader import logs_for_key
 from compactor.settings.uris import S3Uri
 from compactor_cli.commit_logs import all_logs
 from tests.support.memory_store import ManualClock, MemoryStore
-from tests.support.world import World
 
 STATE = S3Uri("lake", "_compactor/compacted/")
 
@@ -76,24 +74,6 @@ def test_a_damaged_entry_is_an_integrity_error_that_names_it():
     (log,) = all_logs(STATE, store)
     with pytest.raises(IntegrityError, match=r"partitions/a/commits/0+1\.json\.gz is damaged"):
         [*log.newest_first(store)]
-
-
-def test_the_newest_commit_of_an_overwritten_key_is_found_first():
-    world = World()
-    world.put("a.json", b'{"id": "record-1"}\n')
-    world.run()
-    world.put("a.json", b'{"id": "record-2"}\n')
-    world.run()
-    (log,) = all_logs(world.settings.state, world.store)
-    key = "logs/2026/01/02/a.json"
-    commits = [*log.newest_first(world.store)]
-    assert [commit.sequence for commit in commits] == [2, 1]
-    (newest,) = find(commits, Wanted(frozenset({key})))
-    assert newest.commit.sequence == 2
-    old = commits[1].rows[0].source.etag
-    (older,) = find(commits, Wanted(frozenset({key}), etag=old))
-    assert older.commit.sequence == 1
-    assert [*find(commits, Wanted(frozenset({key}), bucket="elsewhere"))] == []
 
 
 def test_what_a_replaced_entry_replaced_stays_void():

@@ -1,4 +1,4 @@
-"""compactor start, status and report, against a deployment on moto."""
+"""``compactor runs``, against a deployment on moto."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from moto import mock_aws
 
 from compactor import __version__
 from compactor_cli import commands as cli
-from compactor_cli.commands.start import overlaid
-from compactor_cli.deployed import progress
+from compactor_cli.commands.runs import overlaid
+from compactor_cli.run_status import Follower
 from tests.support.deployed import INPUT, LAKE, WALL_SECONDS, Deployed, deployed
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor"
@@ -64,14 +64,17 @@ def command(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def test_start_takes_the_input_of_the_stack_and_shows_the_run_id(stack, command):
-    code, out, err = command("start")
+    code, out, err = command("runs", "start")
     assert (code, err) == (0, "")
     (run_id,) = re.findall(r"^started run (\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{6})$", out, re.MULTILINE)
     assert stack.given(run_id) == INPUT
 
 
 def test_fields_given_take_the_place_of_the_stacks_own(stack, command):
-    assert command("start", "--name", "r1", "--duration", "30", "--target-bytes", "9000000")[0] == 0
+    assert (
+        command("runs", "start", "--name", "r1", "--duration", "30", "--target-bytes", "9000000")[0]
+        == 0
+    )
     assert stack.given("r1") == {**INPUT, "duration": 30, "target_bytes": 9_000_000}
 
 
@@ -91,7 +94,7 @@ def test_a_field_replaces_those_that_cannot_stand_beside_it(given, expected):
 
 def test_with_source_and_destination_nothing_is_taken_from_the_stack(stack, command):
     words = ("s3://other/logs/", "s3://my-lake/other/", "--depth", "1")
-    assert command("start", *words, "--name", "r1")[0] == 0
+    assert command("runs", "start", *words, "--name", "r1")[0] == 0
     assert stack.given("r1") == {
         "s3_source_uri": "s3://other/logs/",
         "s3_destination_uri": "s3://my-lake/other/",
@@ -103,24 +106,26 @@ def test_an_input_document_is_passed_as_it_is(stack, command, tmp_path):
     document = {**INPUT, "duration": 2}
     path = tmp_path / "input.json"
     path.write_text(json.dumps(document))
-    code, out, _ = command("start", "--input", str(path), "--name", "r1", "--json")
+    code, out, _ = command("runs", "start", "--input", str(path), "--name", "r1", "--json")
     assert code == 0
     assert json.loads(out)["run_id"] == "r1"
     assert stack.given("r1") == document
 
 
 def test_a_mistake_in_the_input_starts_nothing(stack, command):
-    code, out, err = command("start", "--target-bytes", "1", "--name", "r1")
+    code, out, err = command("runs", "start", "--target-bytes", "1", "--name", "r1")
     assert (code, out) == (2, "")
     assert err.startswith("compactor: InvalidInput: target_bytes: ")
-    code, out, err = command("status")
+    code, out, err = command("runs", "show")
     assert code == 1
-    assert err == ("compactor: s3-compactor has not run in the last 90 days\n  compactor start\n")
+    assert err == (
+        "compactor: s3-compactor has not run in the last 90 days\n  compactor runs start\n"
+    )
 
 
 def test_waiting_for_a_run_ends_with_its_report(stack, command):
     stack.leave_report("r1")
-    code, out, err = command("start", "--wait", "--name", "r1")
+    code, out, err = command("runs", "start", "--wait", "--name", "r1")
     assert (code, err) == (0, "")
     assert "Run r1: succeeded" in out
     assert f"report: s3://{LAKE}/_compactor/compacted/runs/r1/report.json" in out
@@ -128,7 +133,7 @@ def test_waiting_for_a_run_ends_with_its_report(stack, command):
 
 def test_waiting_for_a_run_that_fails_ends_with_its_cause_and_exit_code_1(failing, command):
     failing.leave_report("r1", lost=["b/"])
-    code, out, err = command("start", "--wait", "--name", "r1")
+    code, out, err = command("runs", "start", "--wait", "--name", "r1")
     assert code == 1
     assert "Run r1: failed" in out
     assert "failed: b/: WorkerLost no receipt" in out
@@ -138,11 +143,11 @@ def test_waiting_for_a_run_that_fails_ends_with_its_cause_and_exit_code_1(failin
 def test_an_input_that_discovery_refuses_ends_waiting_with_exit_code_2(command):
     refused = {"Type": "Fail", "Error": "InvalidInput", "Cause": '{"errorMessage": "depth: no"}'}
     with deployed(refused):
-        code, out, err = command("start", "--wait", "--json")
+        code, out, err = command("runs", "start", "--wait", "--json")
     assert code == 2
     document = json.loads(out)
     assert (document["error"], document["cause"]) == ("InvalidInput", "depth: no")
-    assert document["summary"] is None
+    assert document["report"] is None
     assert err == "compactor: InvalidInput: depth: no\n"
 
 
@@ -151,23 +156,26 @@ def test_an_interrupt_while_waiting_says_that_the_run_goes_on(waiting, command, 
         show(self.progress())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress.Follower, "wait", interrupted)
-    code, out, err = command("start", "--wait", "--name", "r1")
+    monkeypatch.setattr(Follower, "wait", interrupted)
+    code, out, err = command("runs", "start", "--wait", "--name", "r1")
     assert (code, out) == (130, "")
-    assert err == "compactor: stopped waiting; run r1 continues\n  compactor status r1\n"
-    assert command("status", "r1", "--json")[0] == 0
+    assert err.splitlines() == [
+        "compactor: stopped waiting; run r1 continues",
+        "  compactor runs show r1 --stack s3-compactor",
+    ]
+    assert command("runs", "show", "r1", "--stack", "s3-compactor", "--json")[0] == 0
 
 
 @pytest.mark.parametrize("name", ["a b", "", "../x", "-x", "x" * 81])
 def test_a_name_that_is_invalid_is_refused(stack, command, name):
-    code, _, err = command("start", f"--name={name}") if name else (2, "", "--name: ")
+    code, _, err = command("runs", "start", f"--name={name}") if name else (2, "", "--name: ")
     assert code == 2
     assert "--name: " in err
 
 
 def test_a_name_that_a_run_had_before_is_refused(stack, command):
     stack.run("r1")
-    code, _, err = command("start", "--name", "r1", "--duration", "3")
+    code, _, err = command("runs", "start", "--name", "r1", "--duration", "3")
     assert code == 2
     assert err.startswith(
         "compactor: InvalidInput: --name: 'r1' is not accepted; expected a new name"
@@ -181,29 +189,32 @@ def test_status_shows_the_last_run_with_its_partitions(stack, command):
     stack.run("r1")
     stack.partitions("a/", "b/")
     stack.run("r2")
-    code, out, err = command("status")
+    code, out, err = command("runs", "show")
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "run r2: succeeded"
     assert lines[1].startswith("from 20")
-    assert lines[2:] == ["2/2 partitions", "report: compactor report r2"]
-    assert command("status", "r1")[1].splitlines()[2] == "3/3 partitions"
+    assert lines[2:4] == ["2/2 partitions", "run r2 has no report yet"]
+    assert (
+        command("runs", "show", "r1", "--stack", "s3-compactor")[1].splitlines()[2]
+        == "3/3 partitions"
+    )
 
 
 def test_status_takes_an_execution_arn(stack, command):
     arn = stack.run("r1")
-    assert command("status", arn)[1].startswith("run r1: succeeded\n")
+    assert command("runs", "show", arn)[1].startswith("run r1: succeeded\n")
 
 
 def test_status_of_a_running_run_shows_where_it_is(waiting, command):
-    assert command("start", "--name", "r1")[0] == 0
+    assert command("runs", "start", "--name", "r1")[0] == 0
     document: dict[str, Any] = {"states": []}
     while "Report" not in document["states"]:
-        code, out, _ = command("status", "--json")
+        code, out, _ = command("runs", "show", "--json")
         document = json.loads(out)
         assert (code, document["status"]) == (0, "RUNNING")
     assert document["partitions"]["succeeded"] == 3
-    out = command("status")[1]
+    out = command("runs", "show")[1]
     assert "run r1: running\nsince 20" in out
     assert "at: Report\n3/3 partitions\n" in out
 
@@ -212,7 +223,7 @@ def test_status_of_a_failed_run_is_exit_code_1_and_counts_what_failed(failing, c
     failing.partitions("a/", "bad/")
     failing.run("r1")
     # moto cannot list the children of a Map Run; test_deployed_runs.py has their failures.
-    code, out, err = command("status", "--failures", "0")
+    code, out, err = command("runs", "show", "--failures", "0")
     assert code == 1
     assert "run r1: failed" in out
     assert "2/2 partitions, 1 failed" in out
@@ -226,34 +237,50 @@ def test_status_of_a_failed_run_is_exit_code_1_and_counts_what_failed(failing, c
 def test_report_prints_the_last_report(stack, command):
     stack.run("r1")
     stack.leave_report("r1")
-    code, out, err = command("report")
+    code, out, err = command("runs", "show")
     assert (code, err) == (0, "")
     assert "Run r1: succeeded" in out
 
 
-def test_report_goes_back_past_runs_without_one_and_says_so(failing, command):
+def test_a_run_without_a_report_says_why(failing, command):
     failing.run("r1")
     failing.leave_report("r1", lost=["a/", "b/"])
     failing.run("r2")
-    code, out, err = command("report")
-    assert code == 0
+    code, out, err = command("runs", "show", "--failures", "0")
+    assert code == 1
+    assert "run r2 left no report: PartitionsFailed: b/: WorkerLost no receipt" in out
+    assert err == "compactor: PartitionsFailed: b/: WorkerLost no receipt\n"
+    code, out, _ = command("runs", "show", "r1", "--stack", "s3-compactor", "--failures", "0")
+    assert code == 1
     assert "Run r1: failed" in out
     assert "failed: a/ and 1 more partition: WorkerLost" in out
-    assert err == (
-        "compactor: run r2 left no report: PartitionsFailed: b/: WorkerLost no receipt\n"
-    )
+
+
+def test_runs_are_listed_newest_first(stack, command):
+    stack.run("r1")
+    stack.run("r2")
+    code, out, _ = command("runs", "list", "--json")
+    assert code == 0
+    assert [(one["run_id"], one["status"]) for one in json.loads(out)] == [
+        ("r2", "SUCCEEDED"),
+        ("r1", "SUCCEEDED"),
+    ]
+    lines = command("runs", "list", "-n", "1")[1].splitlines()
+    assert lines[0] == "1 run"
+    assert lines[2].startswith("r2 ")
 
 
 def test_report_follows_the_input_of_the_run_to_another_destination(stack, command):
     other = {**INPUT, "s3_destination_uri": f"s3://{LAKE}/elsewhere/"}
     stack.run("r1", other)
     stack.leave_report("r1", given=other)
-    assert "_compactor/elsewhere/runs/r1/report.json" in command("report", "r1")[1]
+    _, out, _ = command("runs", "show", "r1", "--stack", "s3-compactor")
+    assert "_compactor/elsewhere/runs/r1/report.json" in out
 
 
 def test_report_of_a_run_that_step_functions_has_forgotten_is_still_there(stack, command):
     stack.leave_report("old")
-    code, out, _ = command("report", "old")
+    code, out, _ = command("runs", "show", "old", "--stack", "s3-compactor")
     assert code == 0
     assert "Run old: succeeded" in out
     # Its time is that between its beginning and its report, not that of all workers together.
@@ -264,28 +291,30 @@ def test_report_as_json_is_the_stored_document_and_html_is_saved(stack, command,
     stack.run("r1")
     stack.leave_report("r1")
     page = tmp_path / "report.html"
-    code, out, _ = command("report", "--json", "--html", str(page))
+    code, out, _ = command("runs", "show", "--json", "--html", str(page))
     assert code == 0
     stored = stack.s3.get_object(Bucket=LAKE, Key="_compactor/compacted/runs/r1/report.json")
-    assert json.loads(out) == json.load(stored["Body"])
+    document = json.loads(out)
+    assert document["report"] == json.load(stored["Body"])
+    assert (document["run_id"], document["status"]) == ("r1", "SUCCEEDED")
     assert "<html" in page.read_text()
 
 
-def test_report_of_a_running_run_says_that_it_comes_last(waiting, command):
-    assert command("start", "--name", "r1")[0] == 0
-    for words in (("report",), ("report", "r1")):
-        code, out, err = command(*words)
-        assert (code, out) == (1, "")
-        assert err == "compactor: run r1 is still running; the report is written at its end\n"
+def test_a_running_run_has_no_report_yet(waiting, command):
+    assert command("runs", "start", "--name", "r1")[0] == 0
+    for words in ((), ("r1", "--stack", "s3-compactor")):
+        code, out, err = command("runs", "show", *words)
+        assert (code, err) == (0, "")
+        assert "run r1 has no report yet" in out
 
 
 # mistakes
 
 
-@pytest.mark.parametrize("name", ["start", "status", "report"])
+@pytest.mark.parametrize("name", ["start", "show", "list"])
 def test_without_the_stack_each_command_says_what_it_looked_for_and_where(command, name):
     with mock_aws():
-        code, out, err = command(name, "--stack", "nowhere", "--region", "eu-west-1")
+        code, out, err = command("runs", name, "--stack", "nowhere", "--region", "eu-west-1")
     assert (code, out) == (2, "")
     assert err.startswith(
         "compactor: --stack: there is no stack 'nowhere' in eu-west-1 and this"
@@ -294,17 +323,17 @@ def test_without_the_stack_each_command_says_what_it_looked_for_and_where(comman
     assert err.count("\n") == 2
 
 
-@pytest.mark.parametrize("name", ["start", "status", "report"])
+@pytest.mark.parametrize("name", ["start", "show", "list"])
 def test_a_stack_of_another_application_is_distinguished(command, name):
     with deployed(SUCCEED, outputs={"Website": "x"}):
-        code, _, err = command(name)
+        code, _, err = command("runs", name)
     assert code == 2
     assert err.startswith(
         "compactor: the stack s3-compactor (CREATE_COMPLETE) is not a deployment of s3-compactor: "
     )
 
 
-@pytest.mark.parametrize("name", ["start", "status", "report"])
+@pytest.mark.parametrize("name", ["start", "show", "list"])
 def test_a_stack_in_standalone_mode_is_reported_with_what_to_do(command, name):
     outputs = {
         "FunctionNames": '{"standalone": "my-function"}',
@@ -312,14 +341,14 @@ def test_a_stack_in_standalone_mode_is_reported_with_what_to_do(command, name):
         "StateUri": f"s3://{LAKE}/_compactor/compacted/",
     }
     with deployed(SUCCEED, outputs=outputs) as stack:
-        code, _, err = command(name)
+        code, _, err = command("runs", name)
         assert code == 2
         assert "standalone mode, without a state machine\n  invoke my-function" in err
         stack.leave_report("call-1")
-        assert command("report", "call-1")[0] == 0
+        assert command("runs", "show", "call-1", "--stack", "s3-compactor")[0] == 0
 
 
-@pytest.mark.parametrize("name", ["start", "status", "report"])
+@pytest.mark.parametrize("name", ["start", "show", "list"])
 def test_a_stack_of_maintenance_alone_names_the_commands_for_it(command, name):
     outputs = {
         "FunctionNames": '{"list_tables": "my-list-tables"}',
@@ -328,22 +357,21 @@ def test_a_stack_of_maintenance_alone_names_the_commands_for_it(command, name):
         "StateUri": f"s3://{LAKE}/_maintenance/",
     }
     with deployed(SUCCEED, outputs=outputs):
-        code, out, err = command(name)
+        code, out, err = command("runs", name)
     assert (code, out) == (2, "")
-    assert "maintains tables and compacts nothing\n  compactor tables run --stack" in err
+    assert "maintains tables and compacts nothing\n  compactor maintain run --stack" in err
 
 
-@pytest.mark.parametrize("name", ["status", "report"])
-def test_a_run_that_does_not_exist_is_reported_in_one_line(stack, command, name):
-    code, out, err = command(name, "no-such-run")
+def test_a_run_that_does_not_exist_is_reported_in_one_line(stack, command):
+    code, out, err = command("runs", "show", "no-such-run", "--stack", "s3-compactor")
     assert (code, out) == (2, "")
     assert err.startswith("compactor: InvalidInput: RUN: 'no-such-run' is not accepted; expected")
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["status", "report"])
+@pytest.mark.parametrize("name", ["show"])
 def test_before_the_first_run_each_command_says_so(stack, command, name):
-    code, out, err = command(name)
+    code, out, err = command("runs", name)
     assert (code, out) == (1, "")
     assert err.startswith("compactor: s3-compactor has not run in the last 90 days")
 
@@ -351,7 +379,7 @@ def test_before_the_first_run_each_command_says_so(stack, command, name):
 def test_without_a_region_the_line_says_so(command, monkeypatch):
     for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(variable)
-    code, out, err = command("status")
+    code, out, err = command("runs", "show")
     assert (code, out) == (2, "")
     assert err.startswith("compactor: no AWS region found\n  name one with --region")
 
@@ -361,7 +389,7 @@ def test_the_region_that_other_tools_find_is_found(stack, command, monkeypatch):
     # boto3 alone would not: to it this variable is nothing.
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
-    code, out, _ = command("status")
+    code, out, _ = command("runs", "show")
     assert code == 0
     assert "run r1: succeeded" in out
     assert "AWS_DEFAULT_REGION" not in os.environ
@@ -370,13 +398,13 @@ def test_the_region_that_other_tools_find_is_found(stack, command, monkeypatch):
 def test_the_stack_may_be_named_by_the_environment(command, monkeypatch):
     monkeypatch.setitem(os.environ, "COMPACTOR_STACK", "from-environment")
     with mock_aws():
-        assert "--stack: there is no stack 'from-environment'" in command("status")[2]
+        assert "--stack: there is no stack 'from-environment'" in command("runs", "show")[2]
 
 
 @pytest.mark.parametrize(("deployed_version", "told"), [("0.0.1", True), (None, False)])
 def test_a_stack_of_another_version_is_reported_on_standard_error(command, deployed_version, told):
     outputs = {"SpecVersion": deployed_version or __version__, "StateMachineArn": MACHINE}
     with deployed(SUCCEED, outputs=outputs):
-        _, _, err = command("status")
+        _, _, err = command("runs", "show")
     line = f"compactor: the stack s3-compactor has version 0.0.1, this is {__version__}\n"
     assert err.startswith(line) is told

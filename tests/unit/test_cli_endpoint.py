@@ -12,8 +12,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from compactor.errors import TransientStoreError
-from compactor_cli.commands import endpoint, main
-from compactor_cli.commands.store import open_store
+from compactor_cli import store as endpoint
+from compactor_cli.commands import main
+from compactor_cli.store import open_store
 
 PLACES = ("s3://source/logs/", "s3://lake/compacted/")
 COMMANDS = {
@@ -23,14 +24,14 @@ COMMANDS = {
     "verify": PLACES,
     "ls": PLACES[1:],
     "restore": (*PLACES[1:], "key"),
-    "query": (*PLACES[1:], "SELECT 1"),
     "clean-up": (*PLACES, "--dry-run"),
-    "tables scan": ("delta:s3://lake/gold/orders/",),
-    "tables plan": ("--delta-prefixes", "s3://lake/gold/"),
+    "explain": (*PLACES[1:], "key"),
+    "doctor": PLACES[1:],
+    "runs show": PLACES[1:],
+    "maintain plan": ("--delta-prefixes", "s3://lake/gold/"),
     # Only the catalog knows in which bucket it lies, and is not asked before somebody answers.
-    "tables scan of a catalog": ("sql:sqlite:////does/not/exist.db#gold.orders",),
-    "tables run": ("delta:s3://lake/gold/orders/", "--state-uri", "s3://state/m/"),
-    "tables status": ("--state-uri", "s3://state/m/"),
+    "maintain plan of a catalog": ("sql:sqlite:////does/not/exist.db#gold.orders",),
+    "maintain run": ("delta:s3://lake/gold/orders/", "--state-uri", "s3://state/m/"),
 }
 
 

@@ -1,4 +1,4 @@
-"""The commands of events, on moto: plan, run, reconcile, replay."""
+"""The commands of events, on moto: plan, run, repair."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def words(deployed: Deployed, command: str, *more: str) -> list[str]:
         "--endpoint-url",
         deployed.url,
     ]
-    return [command, source, destination, *told, "--json", *more]
+    return [*command.split(), source, destination, *told, "--json", *more]
 
 
 def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -83,12 +83,12 @@ def test_reconcile_shows_what_no_event_named(
     deployed.registered(deployed.put("a/1.json"))
     deployed.put("a/untold.json")
     capsys.readouterr()
-    assert main(words(deployed, "reconcile")) == 0
+    assert main(words(deployed, "repair events")) == 0
     found = answer(capsys)
     # Both are too recent to decide.
     assert (found["objects"], found["registered"], found["younger"]) == (2, 0, 2)
     assert found["streams"][0]["stream"] == "logs"
-    assert main(["reconcile", *words(deployed, "reconcile")[1:3]]) == 2
+    assert main(["repair", "events", *words(deployed, "repair events")[2:4]]) == 2
     assert "events:TABLE/STREAM" in capsys.readouterr().err
 
 
@@ -98,15 +98,15 @@ def test_reconcile_stops_at_its_limit_and_says_where_to_go_on(
     for name in "abc":
         deployed.put(f"{name}/1.json")
     slow = partial(Reconciliation, grace_seconds=-60.0, workers=1)
-    monkeypatch.setattr("compactor_cli.commands.reconcile.Reconciliation", slow)
+    monkeypatch.setattr("compactor_cli.commands.repair.Reconciliation", slow)
     capsys.readouterr()
-    assert main(words(deployed, "reconcile", "--time-limit", "0.0001")) == 3
+    assert main(words(deployed, "repair events", "--time-limit", "0.0001")) == 3
     found = answer(capsys)
     assert (found["registered"], found["complete"]) == (1, False)
     assert found["start_after"] == "logs/a/1.json"
     more = ["--start-after", found["start_after"]]
-    assert main([one for one in words(deployed, "reconcile", *more) if one != "--json"]) == 0
+    assert main([one for one in words(deployed, "repair events", *more) if one != "--json"]) == 0
     assert "registered without an event: 2 objects" in capsys.readouterr().out
     assert len(deployed.items()) == 3
-    assert main(words(deployed, "reconcile", "--time-limit", "0")) == 2
-    assert "seconds above 0" in capsys.readouterr().err
+    assert main(words(deployed, "repair events", "--time-limit", "0")) == 2
+    assert "is not in the range 0<x" in capsys.readouterr().err

@@ -15,9 +15,8 @@ from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.settings.fields import FIELDS
 from compactor_cli import commands as cli
 from compactor_cli import console
-from compactor_cli.commands.failures import Failure
-from compactor_cli.commands.table import ACTIONS as TABLE_ACTIONS
-from compactor_cli.commands.tables import ACTIONS as TABLES_ACTIONS
+from compactor_cli.command_line import Action
+from compactor_cli.failures import Failure
 from compactor_local import EngineError
 
 
@@ -31,7 +30,7 @@ def command(monkeypatch):
                 raise outcome
             return outcome
 
-        module = SimpleNamespace(add_arguments=lambda parser: None, run=run)
+        module = SimpleNamespace(run=Action(run, []))
         monkeypatch.setattr(cli, "import_module", lambda name: module)
         return cli.main(["plan"])
 
@@ -63,16 +62,13 @@ def test_what_a_person_can_act_on_is_one_line_and_an_exit_code(
 
 
 def test_without_words_it_prints_its_help(capsys):
-    with pytest.raises(SystemExit) as ended:
-        cli.main([])
-    assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("usage: compactor ")
+    assert cli.main([]) == 0
+    assert capsys.readouterr().out.startswith("Usage: compactor ")
 
 
 @pytest.mark.parametrize("option", ["-V", "--version"])
 def test_it_prints_its_version(capsys, option):
-    with pytest.raises(SystemExit):
-        cli.main([option])
+    assert cli.main([option]) == 0
     assert capsys.readouterr().out == f"compactor {__version__}\n"
 
 
@@ -83,7 +79,7 @@ def test_a_long_message_of_an_engine_is_cut_unless_it_is_asked_for(monkeypatch, 
         except ValueError as error:
             raise IntegrityError("x" * 5_000) from error
 
-    module = SimpleNamespace(add_arguments=lambda parser: None, run=run)
+    module = SimpleNamespace(run=Action(run, []))
     monkeypatch.setattr(cli, "import_module", lambda name: module)
     assert cli.main(["plan"]) == 1
     err = capsys.readouterr().err
@@ -104,7 +100,7 @@ def test_messages_are_json_on_request(monkeypatch, capsys, words):
         console.print_note("looking\n", done=3)
         raise Failure("it failed", 1, "repair it")
 
-    module = SimpleNamespace(add_arguments=lambda parser: None, run=run)
+    module = SimpleNamespace(run=Action(run, []))
     monkeypatch.setattr(cli, "import_module", lambda name: module)
     assert cli.main(words) == 1
     note, error = map(json.loads, capsys.readouterr().err.splitlines())
@@ -123,7 +119,7 @@ def test_quiet_prints_errors_only(monkeypatch, capsys, words):
         console.print_line("result")
         raise Failure("it failed")
 
-    module = SimpleNamespace(add_arguments=lambda parser: None, run=run)
+    module = SimpleNamespace(run=Action(run, []))
     monkeypatch.setattr(cli, "import_module", lambda name: module)
     assert cli.main(words) == 1
     assert capsys.readouterr() == ("result\n", "compactor: it failed\n")
@@ -141,10 +137,11 @@ def test_sigterm_interrupts_as_ctrl_c_does(tmp_path):
     code = (
         "import sys, time, types\n"
         "from compactor_cli import commands as cli\n"
+        "from compactor_cli.command_line import Action\n"
         "def run(args):\n"
         "    print('working', flush=True)\n"
         "    time.sleep(600)\n"
-        "module = types.SimpleNamespace(add_arguments=lambda parser: None, run=run)\n"
+        "module = types.SimpleNamespace(run=Action(run, []))\n"
         "cli.import_module = lambda name: module\n"
         "sys.exit(cli.main(['plan']))"
     )
@@ -176,7 +173,8 @@ def test_success_says_nothing_more(command, capsys):
     "words",
     [
         ["bogus"],
-        ["plan"],
+        ["runs"],
+        ["ls"],
         ["plan", "s3://src/b/", "s3://dst/d/", "--no-such-option"],
         ["run", "s3://src/b/", "s3://dst/d/", "--workers", "0"],
         ["run", "s3://src/b/", "s3://dst/d/", "--workers", "two"],
@@ -184,9 +182,7 @@ def test_success_says_nothing_more(command, capsys):
     ],
 )
 def test_wrong_usage_is_one_line_that_names_the_help(capsys, words):
-    with pytest.raises(SystemExit) as caught:
-        cli.main(words)
-    assert caught.value.code == 2
+    assert cli.main(words) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
@@ -197,6 +193,7 @@ def test_wrong_usage_is_one_line_that_names_the_help(capsys, words):
     ("words", "field"),
     [
         (["run"], "s3_source_uri"),
+        (["plan"], "s3_source_uri"),
         (["run", "s3://src/b/"], "s3_destination_uri"),
         (["run", "s3://src/b/", "s3://src/b/c/"], "s3_destination_uri"),
         (["run", "--input", "/does/not/exist.json"], "--input"),
@@ -207,11 +204,9 @@ def test_wrong_usage_is_one_line_that_names_the_help(capsys, words):
         (["restore", "s3://dst/d/"], "KEY"),
         (["restore", "s3://dst/d/", "one", "--prefix", "o", "-o", "back"], "KEY"),
         (["restore", "s3://dst/d/", "--prefix", "o"], "--output"),
-        (["restore", "s3://dst/d/", "one", "--compress"], "--compress"),
         (["restore", "s3://dst/d/", "one", "--overwrite"], "--overwrite"),
         (["restore", "s3://dst/d/", "one", "two"], "--output"),
         (["restore", "s3://dst/d/", "one", "--json"], "--json"),
-        (["restore", "s3://dst/d/", "one", "two", "--etag", "e", "-o", "back"], "--etag"),
         (["demo", "--source", "/does/not/exist"], "--source"),
         (["demo", "--objects", "0"], "--objects"),
     ],
@@ -232,63 +227,66 @@ def test_an_input_that_is_no_json_object_is_refused(capsys, tmp_path, document):
     assert "InvalidInput: --input: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
-def test_the_help_of_every_command_shows_examples_and_exit_codes(capsys, name):
-    with pytest.raises(SystemExit) as caught:
-        cli.main([name, "--help"])
-    assert caught.value.code == 0
-    out = capsys.readouterr().out
-    assert f"  compactor {name} " in out
-    assert "exit codes:" in out
-
-
 def helped(capsys, monkeypatch, *words: str) -> str:
-    """A help as one sees it in a terminal of 80 columns, which folds what is longer."""
+    """A help as one sees it in a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit) as caught:
-        cli.main([*words])
-    assert caught.value.code == 0
-    return "\n".join(
-        line[at : at + 80]
-        for line in capsys.readouterr().out.splitlines()
-        for at in range(0, max(1, len(line)), 80)
-    )
+    assert cli.main([*words]) == 0
+    return str(capsys.readouterr().out)
 
 
-ACTIONS = [("table", one) for one in TABLE_ACTIONS] + [("tables", one) for one in TABLES_ACTIONS]
-
-
-@pytest.mark.parametrize("words", [(), *((name,) for name in cli.COMMANDS), *ACTIONS])
-def test_the_help_of_every_command_fits_one_screen_and_the_rest_is_one_option_away(
-    capsys, monkeypatch, words
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_the_help_of_every_command_shows_examples_and_what_there_is_beside(
+    capsys, monkeypatch, name
 ):
-    brief = helped(capsys, monkeypatch, *words, "--help")
-    assert brief.count("\n") < 40
-    full = helped(capsys, monkeypatch, *words, "--help-all")
-    if brief != full:
-        way = " ".join(("compactor", *words, "--help-all"))
-        assert f"all options, and what each accepts: {way}" in brief
-        assert full.count("\n") >= 40
+    brief = helped(capsys, monkeypatch, *name.split(), "--help")
+    assert f"  compactor {name}" in brief
+    assert brief.count("\n") < 75
+    full = helped(capsys, monkeypatch, *name.split(), "--help-all")
+    if len(full) > len(brief):
+        assert f"all options, and what each accepts: compactor {name} --help-all" in brief
     options = [set(re.findall(r"^  (--[a-z-]+)", text, re.MULTILINE)) for text in (brief, full)]
     assert options[0] <= options[1]
 
 
-@pytest.mark.parametrize("name", ["plan", "run", "start"])
+def test_the_help_of_the_program_names_every_command_in_its_section(capsys, monkeypatch):
+    text = helped(capsys, monkeypatch, "--help")
+    for name, entry in cli.COMMANDS.items():
+        assert re.search(rf"\n{entry.section}:\n(  .*\n)*  {name} ", text), name
+    assert "exit codes:" in text
+
+
+@pytest.mark.parametrize("name", ["plan", "run", "runs start"])
 def test_the_short_help_has_what_a_first_run_needs(capsys, monkeypatch, name):
-    brief = helped(capsys, monkeypatch, name, "--help")
+    brief = helped(capsys, monkeypatch, *name.split(), "--help")
     for option in ("--date-format", "--duration", "--depth", "--settle-seconds", "--clean-up"):
         assert f"  {option} " in brief
-    full = helped(capsys, monkeypatch, name, "--help-all")
-    for field in set(FIELDS) - {"s3_source_uri", "s3_destination_uri"}:
+    full = helped(capsys, monkeypatch, *name.split(), "--help-all")
+    for field in set(FIELDS) - {"s3_source_uri", "s3_destination_uri", "s3_state_uri"}:
         assert f"--{field.replace('_', '-')}" in full
+
+
+def test_a_shell_gets_completions_and_the_script_that_asks_for_them(capsys, monkeypatch):
+    monkeypatch.setenv("_COMPACTOR_COMPLETE", "bash_source")
+    assert cli.main([]) == 0
+    assert "_COMPACTOR_COMPLETE=bash_complete" in capsys.readouterr().out
+    monkeypatch.setenv("_COMPACTOR_COMPLETE", "bash_complete")
+    for words, at, expected in (
+        ("compactor r", 1, {"run", "runs", "restore", "repair"}),
+        ("compactor runs s", 2, {"start", "show"}),
+        ("compactor plan --date", 2, {"--date-format"}),
+    ):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(at))
+        assert cli.main([]) == 0
+        found = {line.partition(",")[2] for line in capsys.readouterr().out.splitlines()}
+        assert found == expected
 
 
 def test_help_answers_without_loading_s3_or_the_engine():
     code = (
         "import sys\n"
         "from compactor_cli.commands import main\n"
-        "try: main(['--help'])\n"
-        "except SystemExit: pass\n"
+        "main(['--help'])\n"
         "print([m for m in ('boto3', 'moto', 'rich', 'pycurl') if m in sys.modules])"
     )
     done = subprocess.run(
@@ -304,27 +302,22 @@ def test_help_answers_without_loading_s3_or_the_engine():
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        (["pln"], "compactor: there is no command 'pln'; did you mean plan?"),
-        (["zzz"], "compactor: there is no command 'zzz' (try"),
+        (["pln"], "compactor: No such command 'pln'. (Did you mean one of: 'explain', 'plan'?)"),
+        (["zzz"], "compactor: No such command 'zzz'. (try compactor --help)"),
         (
             ["plan", "--setle-seconds", "3", "s3://aaa/b/", "s3://ccc/d/"],
-            "compactor plan: unknown option --setle-seconds; did you mean --settle-seconds?",
+            "'--settle-seconds'?) (try compactor plan --help)",
         ),
         (
-            ["tables", "scan", "--jsno=yes"],
-            "compactor tables scan: unknown option --jsno; did you mean --json?",
+            ["maintain", "plan", "--jsno"],
+            "compactor maintain plan: No such option '--jsno'. Did you",
         ),
-        (["tables", "scn"], "'accept'); did you mean scan?"),
-        (
-            ["report", "--zzzzzzzz"],
-            "compactor report: unknown option --zzzzzzzz (try compactor report",
-        ),
+        (["maintain", "pln"], "Did you mean 'plan'? (try compactor maintain --help)"),
+        (["runs", "show", "--zzzzzzzz"], "No such option '--zzzzzzzz'. (try compactor runs show"),
     ],
 )
 def test_a_word_that_is_not_known_is_answered_with_the_likeliest_that_is(capsys, typed, told):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(typed)
-    assert ended.value.code == 2
+    assert cli.main(typed) == 2
     err = capsys.readouterr().err
     assert told in err
     assert err.count("\n") == 1

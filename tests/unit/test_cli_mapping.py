@@ -1,4 +1,4 @@
-"""``locate`` and ``manifest``: where in which output each source is, checked with other readers."""
+"""``ls --long`` and ``explain --record``: where each source is, checked with other readers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from compactor_cli.commands import locate, main, manifest
-from tests.support.cleaning import DAY, commits, old_world
+from compactor_cli.commands import explain, ls, main
+from tests.support.cleaning import DAY, commits
 from tests.support.examples import PARTITION
 from tests.support.world import LOG_LINE, World, records_in
 from tests.unit.test_cli_restore import make_columnar
@@ -39,7 +39,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def use(made: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """Let the commands work with the store of this world."""
-    for module in (locate, manifest):
+    for module in (explain, ls):
         monkeypatch.setattr(module, "open_store", lambda *_: made.store)
     return made
 
@@ -71,7 +71,7 @@ def compacted_sources(world: World) -> dict[str, bytes]:
     return {key: unpacked(body) for key, body in found.items() if key in named}
 
 
-# manifest
+# ls --long
 
 
 def joined(path: Path, world: World) -> list[dict[str, Any]]:
@@ -94,44 +94,29 @@ def test_a_join_with_the_outputs_gives_the_bytes_of_every_source(
     world: World, command: Command, tmp_path: Path
 ) -> None:
     expected = compacted_sources(world)
-    code, out, _ = command("manifest", DEST)
+    code, out, _ = command("ls", DEST, "--json", "--long")
     assert code == 0
-    path = tmp_path / "m.jsonl"
+    path = tmp_path / "m.json"
     path.write_text(out)
     rows = joined(path, world)
-    assert {row["source_key"] for row in rows} == set(expected)
+    assert {row["key"] for row in rows} == set(expected)
     cut = {}
     for row in rows:
         start, length = row["offset"] or 0, (row["length"] or 0) - row["appended"]
         middle = (row["content"] or b"")[start : start + length]
         content = row["dropped_prefix"] + middle + row["dropped_suffix"]
         if row["exact"]:
-            cut[row["source_key"]] = content
+            cut[row["key"]] = content
             assert zlib.crc32(content) == row["crc32"]
-        assert row["size"] == len(world.store.contents("source")[row["source_key"]])
+        assert row["bytes"] == len(world.store.contents("source")[row["key"]])
     assert cut == {key: body for key, body in expected.items() if key in cut}
-    inexact = {row["source_key"] for row in rows if not row["exact"]}
+    inexact = {row["key"] for row in rows if not row["exact"]}
     # Its values stand on lines of their own.
     assert inexact == {f"{KEY}glued.json"}
-    records = {row["source_key"]: row["records"] for row in rows if row["length"]}
+    records = {row["key"]: row["records"] for row in rows if row["length"]}
     assert records == {
         key: sum(records_in(body).values()) for key, body in expected.items() if body
     }
-
-
-def test_what_came_again_is_where_its_content_is(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = use(old_world("ab"), monkeypatch)
-    body = world.store.contents("source")[f"{KEY}a.json"]
-    world.store.seed("source", f"{KEY}a.json", body, etag="another", last_modified=1.0)
-    assert world.run().counts.delivered_again == 1
-    rows = [json.loads(line) for line in command("manifest", DEST)[1].splitlines()]
-    first, again = (row for row in rows if row["source_key"].endswith("/a.json"))
-    assert (first["delivered_again"], again["delivered_again"]) == (False, True)
-    assert (again["etag"], again["commit"]) == ("another", 2)
-    same = ("output", "offset", "length", "crc32")
-    assert [again[name] for name in same] == [first[name] for name in same]
 
 
 def test_outputs_of_rows_have_no_slices(world: World, command: Command) -> None:
@@ -139,39 +124,39 @@ def test_outputs_of_rows_have_no_slices(world: World, command: Command) -> None:
     world.add("rows.json", JSON)
     world.run()
     make_columnar(world, "rows.json")
-    rows = [json.loads(line) for line in command("manifest", DEST)[1].splitlines()]
-    (row,) = (row for row in rows if row["source_key"].endswith("rows.json"))
+    rows = json.loads(command("ls", DEST, "--json", "--long")[1])
+    (row,) = (row for row in rows if row["key"].endswith("rows.json"))
     assert (row["offset"], row["length"], row["exact"], row["format"]) == (
         None, None, False, "parquet",
     )  # fmt: skip
     assert row["output"] is not None
 
 
-def test_one_document_is_refused(world: World, command: Command) -> None:
-    code, _, err = command("manifest", DEST, "--json")
-    assert (code, "--json is not needed" in err) == (2, True)
+def test_places_are_shown_in_json_only(world: World, command: Command) -> None:
+    code, _, err = command("ls", DEST, "--long")
+    assert (code, "--json with it" in err) == (2, True)
 
 
 def test_a_damaged_entry_fails(world: World, command: Command) -> None:
     entry = next(key for key in world.store.contents("lake") if "/commits/" in key)
     world.store.seed("lake", entry, b"damaged")
-    code, _, err = command("manifest", DEST)
+    code, _, err = command("ls", DEST, "--json", "--long")
     assert (code, "is damaged" in err) == (1, True)
 
 
 def test_a_place_without_state_is_reported(
     world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, _, err = command("manifest", "s3://lake/elsewhere/")
+    code, _, err = command("ls", "s3://lake/elsewhere/", "--json", "--long")
     assert code == 2
     assert "there is no state of a run at s3://lake/_compactor/elsewhere/" in err
 
 
-# locate
+# explain --record
 
 
 def located(command: Command, *words: object) -> dict[str, Any]:
-    code, out, err = command("locate", DEST, *words, "--json")
+    code, out, err = command("explain", DEST, *words, "--json")
     assert (code, err) == (0, "")
     found: dict[str, Any] = json.loads(out)
     return found
@@ -185,50 +170,41 @@ def test_every_record_of_every_output_is_found_in_the_source_that_it_came_from(
     for uri, content in outputs(world).items():
         numbers = [*records_in(content)]
         for n, number in enumerate(numbers, start=1):
-            at = content.index(b"record-%d" % number)
-            by_number = located(command, uri, "--record", n)
-            by_offset = located(command, uri.removeprefix("s3://lake/"), "--offset", at)
-            assert by_number["source"] == by_offset["source"]
+            name = uri.removeprefix(("s3://lake/", DEST)[n % 2])
+            by_number = located(command, name, "--record", n)
+            assert by_number == located(command, uri, "--record", n)
             body = sources[by_number["source"].removeprefix("s3://source/")]
             assert [*records_in(body)][by_number["record"] - 1] == number
             checked += 1
     assert checked == sum(len(records_in(body)) for body in sources.values()) > 20
 
 
-def test_what_is_no_byte_and_no_record_of_a_source_is_reported(
-    world: World, command: Command
-) -> None:
+def test_what_is_no_record_of_a_source_is_reported(world: World, command: Command) -> None:
     csv = next(uri for uri, content in outputs(world).items() if content.startswith(b"id,value"))
-    for words, told in (
-        (("--offset", 10**9), "ends before it"),
-        (("--record", 10**6), "a number from 1 to"),
-        (("--record", 0), "a whole number from 1"),
-        (("--offset", "-1"), "a whole number from 0"),
-        (("--offset", "\u0663"), "a whole number from 0"),
+    for number, told in (
+        (10**6, "a number from 1 to"),
+        (0, "is not in the range x>=1"),
+        ("-1", "is not in the range x>=1"),
+        ("first", "is not a valid integer"),
     ):
-        code, _, err = command("locate", DEST, csv, *words)
+        code, _, err = command("explain", DEST, csv, f"--record={number}")
         assert (code, told in err) == (2, True)
-    trail = next(uri for uri, body in outputs(world).items() if body.startswith(b'{"Records"'))
-    code, _, err = command("locate", DEST, trail, "--offset", 0)
-    assert (code, "are the output's own" in err) == (2, True)
 
 
 def test_an_output_that_is_unknown_is_reported(world: World, command: Command) -> None:
     for output in (f"{DEST}2026/01/02/no", "s3://other/x", "elsewhere/x", f"{DEST}no/such/x"):
-        code, _, err = command("locate", DEST, output, "--record", 1)
-        assert (code, "InvalidInput: OUTPUT" in err) == (2, True)
+        code, _, err = command("explain", DEST, output, "--record", 1)
+        assert (code, "InvalidInput: KEY" in err) == (2, True)
 
 
-def test_of_what_s3_copied_bytes_are_found_and_records_are_not(
+def test_every_record_of_what_s3_copied_is_of_its_one_source(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = use(World(small_object_bytes=1), monkeypatch)
     world.add("a.log", LOG_LINE)
     world.run()
     (uri,) = outputs(world)
-    assert located(command, uri, "--offset", 5)["source"] == f"s3://source/{KEY}a.log"
-    code, _, err = command("locate", DEST, uri, "--record", 1)
-    assert (code, "its records were not counted" in err) == (2, True)
+    assert located(command, uri, "--record", 1)["source"] == f"s3://source/{KEY}a.log"
 
 
 def test_an_output_of_rows_has_no_places(world: World, command: Command) -> None:
@@ -238,5 +214,5 @@ def test_an_output_of_rows_has_no_places(world: World, command: Command) -> None
     make_columnar(world, "rows.json")
     newest = max(commits(world), key=lambda one: one.sequence)
     assert newest.output is not None
-    code, _, err = command("locate", DEST, newest.output.key, "--record", 1)
+    code, _, err = command("explain", DEST, newest.output.key, "--record", 1)
     assert (code, "this one holds their rows" in err) == (2, True)

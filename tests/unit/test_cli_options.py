@@ -1,23 +1,19 @@
 from __future__ import annotations
 
-import argparse
-
 import pytest
 
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
-from compactor_cli.commands import options
+from compactor_cli.parameters import fields_from
 from compactor_cli.whole import default_workers
+from tests.support.typed_commands import parsed
 
 PLACES = ["s3://source/logs/", "s3://lake/compacted/"]
 
 
 def given(*words: str) -> dict[str, object]:
-    parser = argparse.ArgumentParser()
-    options.add_places(parser, options.SOURCE, options.DESTINATION)
-    options.add_fields(parser)
-    return options.fields_from(parser.parse_args([*PLACES, *words]))
+    return fields_from(parsed("plan", *PLACES, *words))
 
 
 def test_without_options_only_the_two_places_are_given():
@@ -52,7 +48,6 @@ def test_every_field_has_an_option_named_like_it():
         (["--formats", "text"], "formats", "text"),
         (["--no-retry-quarantined"], "retry_quarantined", False),
         (["--state-uri", "s3://state/here/"], "s3_state_uri", "s3://state/here/"),
-        (["--s3-state-uri", "s3://state/here/"], "s3_state_uri", "s3://state/here/"),
     ],
 )
 def test_an_option_gives_what_the_json_input_has(words, name, value):

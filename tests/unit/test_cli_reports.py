@@ -1,4 +1,4 @@
-"""compactor report by a state prefix, and the pages that it leaves; S3 is moto's."""
+"""``compactor runs`` by a state prefix, and the pages that it leaves; S3 is moto's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor.runs.partition_receipts import Counts
+from compactor.partition.receipts import Counts
 from compactor_cli import commands as cli
 from tests.support.deployed import LAKE, Deployed, deployed
 from tests.support.desk import Desk, Page
@@ -66,28 +66,37 @@ def text_of(file: Path) -> str:
 def test_a_report_is_found_by_its_state_prefix_without_a_stack(stack, command):
     leave(stack, "by-hand", objects_in=7, objects_out=1)
     for words in (("by-hand",), ()):
-        code, out, err = command("report", *words, "--state-uri", STATE)
+        code, out, err = command("runs", "show", *words, "--state-uri", STATE)
         assert (code, err) == (0, "")
         assert "Run by-hand: succeeded" in out
 
 
 def test_a_run_without_a_report_below_the_prefix_is_reported_in_one_line(stack, command):
-    code, out, err = command("report", "nothing", "--state-uri", STATE)
+    code, out, err = command("runs", "show", "nothing", "--state-uri", STATE)
     assert (code, out) == (1, "")
     assert err == f"compactor: there is no report of run nothing below {STATE}\n"
-    code, out, err = command("report", "--state-uri", STATE)
+    code, out, err = command("runs", "show", "--state-uri", STATE)
     assert (code, out) == (1, "")
     assert err == f"compactor: there is no report below {STATE}\n"
 
 
+def test_runs_of_a_state_prefix_are_listed_by_their_reports(stack, command):
+    leave(stack, "by-hand", objects_in=7, objects_out=1)
+    code, out, _ = command("runs", "list", "--state-uri", STATE, "--json")
+    (run,) = json.loads(out)
+    assert (code, run["run_id"], run["status"]) == (0, "by-hand", "succeeded")
+    assert (run["partitions"], run["objects_before"], run["objects_after"]) == (1, 7, 1)
+    assert command("runs", "list", "--state-uri", STATE)[1].startswith("1 run\n")
+
+
 def test_a_name_of_no_run_is_refused(stack, command):
-    code, _, err = command("report", "../x", "--state-uri", STATE)
+    code, _, err = command("runs", "show", "../x", "--state-uri", STATE)
     assert code == 2
     assert "RUN: '../x' is not accepted; expected the id of a run" in err
 
 
 def test_an_endpoint_stands_beside_a_state_prefix_alone(stack, command):
-    code, _, err = command("report", "--endpoint-url", "http://127.0.0.1:1")
+    code, _, err = command("runs", "show", "--endpoint-url", "http://127.0.0.1:1")
     assert code == 2
     assert "--endpoint-url" in err
     assert "DEST or --state-uri" in err
@@ -96,7 +105,7 @@ def test_an_endpoint_stands_beside_a_state_prefix_alone(stack, command):
 def test_open_shows_the_page_and_html_says_where_it_is_kept(stack, command, opened, tmp_path):
     leave(stack, "r1", objects_in=7, objects_out=1, records=70)
     page = tmp_path / "page.html"
-    assert command("report", "--state-uri", STATE, "--open", "--html", str(page))[0] == 0
+    assert command("runs", "show", "--state-uri", STATE, "--open", "--html", str(page))[0] == 0
     assert opened == [page.as_uri()]
     assert "7 objects became 1; queries open 7 times fewer objects" in text_of(page)
 
@@ -106,7 +115,7 @@ def test_open_alone_keeps_the_page_among_the_temporary_files(
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     leave(stack, "r1", objects_in=7, objects_out=1)
-    assert command("report", "--state-uri", STATE, "--open")[0] == 0
+    assert command("runs", "show", "--state-uri", STATE, "--open")[0] == 0
     (page,) = tmp_path.rglob("report.html")
     assert opened == [page.as_uri()]
 
@@ -115,13 +124,13 @@ def test_without_a_browser_the_file_is_named(stack, command, monkeypatch, tmp_pa
     monkeypatch.setattr("webbrowser.open", lambda url: False)
     leave(stack, "r1", objects_in=7, objects_out=1)
     page = tmp_path / "page.html"
-    code, _, err = command("report", "--state-uri", STATE, "--open", "--html", str(page))
+    code, _, err = command("runs", "show", "--state-uri", STATE, "--open", "--html", str(page))
     assert (code, err) == (0, f"compactor: found no browser; the page is {page}\n")
 
 
 def test_a_page_that_cannot_be_written_is_one_clear_error(stack, command, tmp_path):
     leave(stack, "r1")
     wrong = tmp_path / "nowhere" / "page.html"
-    code, out, err = command("report", "--state-uri", STATE, "--html", str(wrong))
+    code, out, err = command("runs", "show", "--state-uri", STATE, "--html", str(wrong))
     assert (code, out) == (2, "")
     assert f"--html: '{wrong}' is not accepted; expected a writable file" in err

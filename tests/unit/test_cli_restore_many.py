@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor_cli import api, restored_files, restored_objects
+from compactor_cli import api, restore_files, restore_targets
 from compactor_cli.commands import main
 from compactor_cli.commands import restore as restore_command
 from tests.hostile.names import NAMES
 from tests.support.cleaning import DAY, old_world
-from tests.support.examples import NOW, PARTITION
+from tests.support.examples import PARTITION
 from tests.support.memory_store import Call
 from tests.support.world import World
 from tests.unit.test_cli_restore import make_columnar
@@ -80,9 +80,9 @@ def put(world: World, **values: str) -> None:
 
 @pytest.fixture
 def days(world: World) -> World:
-    """Three commits on three days: one key in two versions."""
+    """Three commits on three days."""
     put(world, a="a1", b="b1")
-    put(world, a="a2")
+    put(world, d="d2")
     put(world, c="c3")
     return world
 
@@ -90,20 +90,18 @@ def days(world: World) -> World:
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["--all"], "a2 b1 c3"),
-        (["--prefix", KEY + "a"], "a2"),
+        (["--all"], "a1 b1 c3 d2"),
+        (["--prefix", KEY + "a"], "a1"),
         (["--glob", "logs/*/[bc]"], "b1 c3"),
         (["--glob", "*/[bc]", "--prefix", KEY + "c"], "c3"),
-        (["--since", "2027-01-17"], "a2 c3"),
+        (["--since", "2027-01-17"], "c3 d2"),
         (["--since", "23h"], "c3"),
         (["--until", "2027-01-16"], "a1 b1"),
         (["--until", "2027-01-17T00:00:00Z"], "a1 b1"),
-        (["--since", "2027-01-17", "--until", "2027-01-17"], "a2"),
-        (["--run-id", "run-1"], "a1 b1"),
-        (["--run-id", "run-2", "--glob", "*a"], "a2"),
+        (["--since", "2027-01-17", "--until", "2027-01-17"], "d2"),
     ],
 )
-def test_what_is_wanted_comes_back_in_its_newest_version_of_that_time(
+def test_what_is_wanted_comes_back_of_that_time(
     days: World, restore: Command, tmp_path: Path, words: list[str], found: str
 ) -> None:
     code, _, err = restore(*words, "-o", tmp_path)
@@ -117,11 +115,9 @@ def test_what_is_wanted_comes_back_in_its_newest_version_of_that_time(
     [
         (["--glob", "nothing*"], "--glob: 'nothing*'"),
         (["--since", "2027-01-20"], "--since: '2027-01-20T00:00:00Z'"),
-        (["--run-id", "run-9"], "--run-id: 'run-9'"),
         (["--all", "--prefix", "logs/"], "KEY: ['--prefix', '--all']"),
         ([KEY + "a", "--all"], "KEY:"),
         ([], "KEY: no value"),
-        (["--all", "--etag", "x"], "--etag needs a single KEY"),
         (["--until", "yesterday"], "--until: 'yesterday'"),
     ],
 )
@@ -132,24 +128,6 @@ def test_what_nothing_fits_and_what_contradicts_itself_is_reported_in_one_line(
     assert (code, err.count("\n")) == (2, 1)
     assert told in err
     assert not files_below(tmp_path)
-
-
-def came_again(world: World) -> None:
-    """A key in two versions, and then the first one once more."""
-    put(world, a="a1")
-    put(world, a="a2")
-    world.clock.time += DAY
-    world.store.seed("source", KEY + "a", line("a1"), etag="another", last_modified=NOW - DAY)
-    assert world.run().counts.delivered_again == 1
-
-
-@pytest.mark.parametrize("words", [["--all"], ["--since", "1h"]])
-def test_what_came_again_is_the_newest_version_wherever_its_bytes_are(
-    world: World, restore: Command, tmp_path: Path, words: list[str]
-) -> None:
-    came_again(world)
-    assert restore(*words, "-o", tmp_path)[0] == 0
-    assert files_below(tmp_path) == {KEY + "a": line("a1")}
 
 
 def test_each_output_is_read_once_for_all_keys_that_are_in_it(
@@ -199,38 +177,19 @@ def test_a_key_that_would_lead_elsewhere_is_named_before_anything_is_written(
     inside = tmp_path / "here" / "inside"
     code, _, err = restore("--all", "-o", inside)
     assert (code, err.count("\n")) == (2, 1)
-    assert "--escape-names gives it another name" in err
+    assert "restore to an S3 URI, where any key is allowed, or a single KEY to standard" in err
     assert not [*tmp_path.iterdir()]
-
-
-def test_with_escaped_names_every_source_is_a_file_of_its_own_below_the_directory(
-    world: World, restore: Command, tmp_path: Path
-) -> None:
-    contents = every_name(world)
-    inside = tmp_path / "here" / "inside"
-    code, out, err = restore("--all", "-o", inside, "--escape-names", "--json")
-    assert (code, err) == (0, "")
-    assert {(tmp_path / name).resolve() for name in files_below(tmp_path)} == {
-        Path(one["path"]).resolve() for one in json.loads(out)
-    }
-    told = {one["key"].removeprefix(KEY): Path(one["path"]) for one in json.loads(out)}
-    assert {name: path.read_bytes() for name, path in told.items()} == contents
-    assert all(path.resolve().is_relative_to(inside) for path in told.values())
-    assert told["../sibling"].relative_to(inside) == Path(KEY, "%2E%2E", "sibling")
-    assert told["file"].name == "file%"
-    assert told["back\\..\\slash"].name == "back\\..\\slash"
 
 
 def test_on_a_system_where_backslashes_part_names_they_are_no_names(
     world: World, restore: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compactor_cli.restored_names._ENDS_NAMES", frozenset("\\:"))
+    monkeypatch.setattr("compactor_cli.restore_files._SEPARATORS", frozenset("\\:"))
     put(world, **{"a\\..\\b": "x", "c:d": "y"})
     code, _, err = restore("--all", "-o", tmp_path)
     assert code == 2
     assert err.count("is not a valid file name") == 2
-    assert restore("--all", "-o", tmp_path, "--escape-names")[0] == 0
-    assert files_below(tmp_path) == {KEY + "a%5C..%5Cb": line("x"), KEY + "c%3Ad": line("y")}
+    assert not files_below(tmp_path)
 
 
 def test_the_file_system_says_how_long_names_may_be(
@@ -241,9 +200,7 @@ def test_the_file_system_says_how_long_names_may_be(
     code, _, err = restore("--all", "-o", tmp_path)
     assert code == 2
     assert "name of 101 bytes; the limit is 100" in err
-    assert restore("--all", "-o", tmp_path, "--escape-names")[0] == 0
-    assert sorted(files_below(tmp_path).values()) == [line("x"), line("y"), line("z")]
-    assert max(len(name.rpartition("/")[2]) for name in files_below(tmp_path)) == 100
+    assert not files_below(tmp_path)
 
 
 def test_a_link_below_the_directory_leads_nowhere(
@@ -267,13 +224,13 @@ def test_a_directory_that_becomes_a_link_meanwhile_leads_nowhere(
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()
-    honest = restored_files.Targets.check
+    honest = restore_files.FileTargets.check
 
-    def late(targets: restored_files.Targets) -> None:
+    def late(targets: restore_files.FileTargets) -> None:
         honest(targets)
         (inside / "logs").symlink_to(outside)
 
-    monkeypatch.setattr(restored_files.Targets, "check", late)
+    monkeypatch.setattr(restore_files.FileTargets, "check", late)
     code, _, err = restore("--all", "-o", inside)
     assert (code, "has become one" in err) == (2, True)
     assert not files_below(outside)
@@ -307,13 +264,12 @@ def test_sources_become_objects_under_their_keys_whatever_these_are(
     code, out, err = restore("--all", "-o", BACK, "--json")
     assert (code, err) == (0, "")
     expected = {f"back/{KEY}{name}": body for name, body in contents.items()}
-    # Its bytes came back decompressed, and its name says so.
-    gz = f"back/{KEY}{'ü' * 200}.gz"
-    expected[gz + ".content"] = expected.pop(gz)
-    named = {name for name in expected if name.endswith(".gz")}
-    for name in named:
-        expected[name + ".content"] = expected.pop(name)
-    assert objects(world) == expected | {f"back/{KEY}packed.gz.content": LINE}
+    expected[f"back/{KEY}packed.gz"] = LINE
+    restored = {
+        name: gzip.decompress(body) if name.endswith(".gz") else body
+        for name, body in objects(world).items()
+    }
+    assert restored == expected
     assert {one["path"] for one in json.loads(out)} == {
         f"s3://other/{key}" for key in objects(world)
     }
@@ -328,7 +284,7 @@ def test_objects_that_are_there_stay_unless_they_may_be_replaced(
     assert f"'s3://other/back/{KEY}b' exists (--overwrite replaces it)" in err
     assert objects(days) == {f"back/{KEY}b": b"mine"}
     assert restore("--all", "-o", BACK, "--overwrite")[0] == 0
-    assert sorted(objects(days).values()) == [line("a2"), line("b1"), line("c3")]
+    assert sorted(objects(days).values()) == [line("a1"), line("b1"), line("c3"), line("d2")]
 
 
 @pytest.mark.parametrize("before", [None, b"mine"])
@@ -340,7 +296,7 @@ def test_an_object_that_is_put_meanwhile_stays(
     before: bytes | None,
     part_bytes: int,
 ) -> None:
-    monkeypatch.setattr(restored_objects, "_PART_BYTES", part_bytes)
+    monkeypatch.setattr(restore_targets, "_PART_BYTES", part_bytes)
     small_parts(world)
     put(world, a="more than eight bytes")
     place = f"back/{KEY}a"
@@ -363,7 +319,7 @@ def test_an_object_that_is_put_meanwhile_stays(
 def test_a_lost_answer_to_a_put_is_no_foreign_object(
     world: World, restore: Command, monkeypatch: pytest.MonkeyPatch, part_bytes: int
 ) -> None:
-    monkeypatch.setattr(restored_objects, "_PART_BYTES", part_bytes)
+    monkeypatch.setattr(restore_targets, "_PART_BYTES", part_bytes)
     small_parts(world)
     put(world, a="more than eight bytes")
 
@@ -384,7 +340,7 @@ def small_parts(world: World) -> None:
 def test_a_large_source_is_uploaded_in_parts_and_seen_only_once_it_is_checked(
     world: World, restore: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restored_objects, "_PART_BYTES", 8)
+    monkeypatch.setattr(restore_targets, "_PART_BYTES", 8)
     small_parts(world)
     world.store._chunk_bytes = 5
     put(world, a="0123456789" * 7)
@@ -427,18 +383,17 @@ def test_a_source_goes_back_to_where_it_was_and_is_not_compacted_again(
     world.must_be_finished()
 
 
-def test_under_another_name_nothing_is_restored_into_the_source(
+def test_under_another_key_nothing_is_restored_into_the_source(
     world: World, restore: Command
 ) -> None:
     world.put("a.gz", gzip.compress(LINE, mtime=0))
     world.run()
     world.store.remove("source", KEY + "a.gz")
-    for place in ("s3://source/", "s3://source/logs/2026/"):
-        code, _, err = restore("--all", "-o", place)
-        assert (code, "would be a new source in s3://source/logs/" in err) == (2, True)
-        assert "(--compress -o s3://source/ puts it back under its own key)" in err
+    code, _, err = restore("--all", "-o", "s3://source/logs/2026/")
+    assert (code, "would be a new source in s3://source/logs/" in err) == (2, True)
+    assert "(-o s3://source/ puts it back under its own key)" in err
     assert not objects(world, "source")
-    assert restore("--all", "-o", "s3://source/", "--compress")[0] == 0
+    assert restore("--all", "-o", "s3://source/")[0] == 0
     assert gzip.decompress(objects(world, "source")[KEY + "a.gz"]) == LINE
     assert world.run().counts.objects_in == 0
 
@@ -458,8 +413,8 @@ def test_only_what_lies_around_the_keys_is_listed(days: World, restore: Command)
         days.store.seed("other", f"zzz/{n}", b"x")
     before = days.store.count("list_objects")
     assert restore("--all", "-o", "s3://other/")[0] == 0
-    # The logs, the schemes, and one page of what is there.
-    assert days.store.count("list_objects") == before + 3
+    # The logs, and one page of what is there.
+    assert days.store.count("list_objects") == before + 2
 
 
 def test_where_outputs_hold_rows_alone_nothing_becomes_an_object(
@@ -470,24 +425,14 @@ def test_where_outputs_hold_rows_alone_nothing_becomes_an_object(
     before = world.store.count("list_objects")
     code, _, err = restore("--all", "-o", BACK)
     assert (code, "1 source cannot be restored" in err) == (1, True)
-    assert world.store.count("list_objects") == before + 2
-    assert not objects(world)
-
-
-def test_two_sources_that_would_be_one_object_are_both_named(
-    world: World, restore: Command
-) -> None:
-    world.put("a.gz", gzip.compress(LINE, mtime=0))
-    put(world, **{"a.gz.content": "x"})
-    code, _, err = restore("--all", "-o", BACK)
-    assert (code, f"'{KEY}a.gz' and '{KEY}a.gz.content' would both be" in err) == (2, True)
+    assert world.store.count("list_objects") == before + 1
     assert not objects(world)
 
 
 def test_what_is_too_large_to_be_replaced_under_a_condition_is_reported_before_anything_is_written(
     days: World, restore: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restored_objects, "_MOST_REPLACED_BYTES", 4)
+    monkeypatch.setattr(restore_targets, "_MOST_REPLACED_BYTES", 4)
     days.store.seed("other", f"back/{KEY}b", b"mine")
     code, _, err = restore("--all", "-o", BACK, "--overwrite")
     assert (code, f"back/{KEY}b' exists, and is too large to be replaced" in err) == (
@@ -507,12 +452,7 @@ def test_python_restores_to_a_bucket_as_well_and_by_a_glob(
     with pytest.raises(InvalidInput, match="a place outside"):
         api.restore(DEST, prefix=KEY, to=DEST)
     api.restore(DEST, glob="*", prefix=KEY + "a", to=tmp_path)
-    assert files_below(tmp_path) == {KEY + "a": line("a2")}
-
-
-def test_names_are_not_escaped_where_all_are_taken(days: World, restore: Command) -> None:
-    code, _, err = restore("--all", "-o", BACK, "--escape-names")
-    assert (code, "--escape-names is for directories" in err) == (2, True)
+    assert files_below(tmp_path) == {KEY + "a": line("a1")}
 
 
 def test_what_s3_refuses_ends_it(days: World, restore: Command) -> None:

@@ -312,12 +312,12 @@ def test_a_wrong_declaration_is_reported_before_anything_is_listed(store, capsys
     assert store.snapshot().get("LIST", 0) == 0
 
 
-def test_the_deployments_keys_are_printed_as_its_context(store, capsys):
+def test_the_deployments_job_is_printed_as_toml(store, capsys):
     seeded(store, 20, HEADED, "{n}.csv")
     store.seed("source", "logs/2026/11/19/one.tsv", b"a\tb\n1\t2\n", last_modified=1.0)
     assert cli.main(["scan", URI, "s3://lake/x/", "--print-deployment"]) == 0
     out, err = capsys.readouterr()
-    assert json.loads(out) == {
+    assert tomllib.loads(out)["job"] == {
         "s3_source_uri": URI,
         "s3_destination_uri": "s3://lake/x/",
         "date_format": "%Y/%m/%d",

@@ -81,7 +81,7 @@ def test_a_refresh_adds_partitions_and_switches_them(table: Any) -> None:
     assert "1 partitions switched; 0 show sources, 0 outputs, 1 a list of 2 objects" in out
 
 
-def test_old_lists_are_reported_and_deleted_when_that_is_said(
+def test_old_lists_are_deleted_when_that_is_said(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["run", *PLACES, *WINDOW, *NOW]) == 0
@@ -89,15 +89,15 @@ def test_old_lists_are_reported_and_deleted_when_that_is_said(
     for number in range(2):
         s3.put_object(Bucket="my-logs", Key=f"raw/2026/01/02/late{number}.json", Body=b"{}\n")
         assert table("refresh")[0] == 0
-    code, out, _ = table("expire")
+    code, out, _ = table("refresh", "--delete-old-lists")
     assert code == 0
-    assert "0 unused lists would be deleted (--yes deletes them); 1 kept for now" in out
+    assert "0 old lists deleted; 1 kept for now" in out
     # Nobody waits an hour here.
     monkeypatch.setattr(old_lists, "_grace", lambda *_: 0.0)
-    assert "1 unused list would be deleted" in table("expire")[1]
-    assert "1 unused list deleted; 0 kept for now" in table("expire", "--yes")[1]
-    _, out, _ = table("expire", "--json")
-    assert json.loads(out[out.index("{") :]) == {"table": "glue:lake.logs", "partitions": []}
+    assert "1 old list deleted; 0 kept for now" in table("refresh", "--delete-old-lists")[1]
+    _, out, _ = table("refresh", "--delete-old-lists", "--json")
+    document = json.loads(out[out.index("{") :])
+    assert document["old_lists"] == {"deleted": 0, "kept": 0, "faults": []}
     found = s3.list_objects_v2(Bucket="my-lake", Prefix="compactor-readers/")["Contents"]
     assert len(found) == 1
 

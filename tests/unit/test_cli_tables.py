@@ -1,10 +1,9 @@
-"""``compactor tables scan`` and ``plan``: what a person sees, and what a script gets."""
+"""``compactor maintain plan``: what a person sees, and what a script gets."""
 
 from __future__ import annotations
 
 import io
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -33,38 +32,13 @@ def lake(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
         )
         orders.commit(*files)
     DeltaLines(store, "gold/items/").commit(*(added(f"{n}", 5_000_000) for n in range(3)))
-    monkeypatch.setattr("compactor_cli.commands.table_input.open_store", lambda *_: store)
+    monkeypatch.setattr("compactor_cli.commands.maintain.open_store", lambda *_: store)
     return store
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
-    assert cli.main(["tables", *words]) == code
+    assert cli.main(["maintain", *words]) == code
     return capsys.readouterr().out
-
-
-def test_a_scan_shows_what_tables_consist_of(capsys):
-    out = told(capsys, "scan", "--delta-prefixes", f"s3://{BUCKET}/gold/")
-    (orders,) = [line for line in out.splitlines() if ORDERS in line and "5.7 MiB" in line]
-    assert re.split(r"  +", orders)[1:6] == ["60", "5.7 MiB", "97.7 KiB", "30", "3"]
-    assert "to 512.0 KiB" in out
-    alone = told(capsys, "scan", ORDERS)
-    assert alone.index("day=2") < alone.index("day=1")
-
-
-def test_a_scan_is_reported_as_json(capsys):
-    (orders,) = json.loads(told(capsys, "scan", ORDERS, "--json"))["tables"]
-    assert {name: orders[name] for name in ("table", "format", "files", "bytes", "deleted")} == {
-        "table": ORDERS,
-        "format": "delta",
-        "files": 60,
-        "bytes": 6_000_000,
-        "deleted": 30,
-    }
-    assert [(one["name"], one["files"], one["with_deletes"]) for one in orders["partitions"]] == [
-        ("day=1", 20, 10),
-        ("day=2", 40, 20),
-    ]
-    assert {"to": 1 << 19, "files": 60} in orders["sizes"]
 
 
 def test_a_plan_shows_what_would_be_done_and_why(capsys, tmp_path: Path):
@@ -75,7 +49,8 @@ def test_a_plan_shows_what_would_be_done_and_why(capsys, tmp_path: Path):
     given = ("--delta-prefixes", f"s3://{BUCKET}/gold/", "--policies", str(policies))
     out = told(capsys, "plan", *given)
     assert (
-        f"{ORDERS}: spark, athena rewrites tables of Iceberg alone (rule 1 (delta:*orders*))" in out
+        f"{ORDERS}: spark, the worker does not rewrite by num_files; athena rewrites tables of"
+        " Iceberg alone (rule 1 (delta:*orders*))" in out
     )
     assert f"{ITEMS}: none, the rule says to leave it (rule 2 (*))" in out
     items, orders = json.loads(told(capsys, "plan", *given, "--json"))["tables"]
@@ -100,20 +75,20 @@ def test_a_plan_knows_only_the_engines_that_there_are(capsys):
 
 def test_a_table_that_cannot_be_read_keeps_no_other_from_being_shown(capsys):
     missing = f"delta:s3://{BUCKET}/nothing/"
-    assert cli.main(["tables", "scan", ORDERS, missing]) == 1
+    assert cli.main(["maintain", "plan", ORDERS, missing]) == 1
     out, err = capsys.readouterr()
     assert ORDERS in out
     assert err.startswith(f"compactor: {missing}: InvalidInput: ")
-    assert cli.main(["tables", "plan", ORDERS, missing, "--json"]) == 1
+    assert cli.main(["maintain", "plan", ORDERS, missing, "--json"]) == 1
     first, second = json.loads(capsys.readouterr().out)["tables"]
     assert "error" not in first
     assert second == {"table": missing, "error": second["error"]}
-    assert cli.main(["tables", "scan", missing]) == 2
+    assert cli.main(["maintain", "plan", missing]) == 2
 
 
 def test_where_no_table_is_found_it_is_said(capsys):
     assert "no table matches s3://lake/else/" in told(
-        capsys, "scan", "--delta-prefixes", f"s3://{BUCKET}/else/"
+        capsys, "plan", "--delta-prefixes", f"s3://{BUCKET}/else/"
     )
 
 
@@ -136,7 +111,7 @@ def test_wrong_input_is_one_line_that_names_the_field(capsys, tmp_path, words, f
         if word in files:
             (tmp_path / "p.json").write_text(files[word])
             words = [*words[:number], str(tmp_path / "p.json")]
-    assert cli.main(["tables", "plan", *words]) == 2
+    assert cli.main(["maintain", "plan", *words]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1

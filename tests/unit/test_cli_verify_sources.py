@@ -15,7 +15,7 @@ import pytest
 from compactor.errors import InvalidInput
 from compactor.log.entries import Commit
 from compactor.model import QuarantineReason, StoredPart
-from compactor.runs.partition_receipts import Receipt
+from compactor.partition.receipts import Receipt
 from compactor_cli import commands as cli
 from compactor_cli.commands import verify
 from tests.support.cleaning import (

@@ -11,9 +11,10 @@ from compactor.clock import NoDeadline
 from compactor.errors import TransientStoreError
 from compactor.log.log import CommitLog
 from compactor.outputs.group_reading import CLOSING_SECONDS, KEPT_SECONDS, ReadingTime
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts, Receipt
+from compactor.partition.run import compact_partition
 from compactor.ports import Deadline
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.run_partition import PartitionRun, record_partition
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, MemoryStore
 from tests.support.world import World
@@ -46,7 +47,7 @@ def call(made: World, reads: int, run_id: str = "run-0", counts: Counts | None =
     """One call that has time for so many sources."""
     deadline = Reads(made.store, reads)
     run = PartitionRun(PARTITION, made.settings, made.store, made.clock, deadline, run_id)
-    return record_partition(run, counts or Counts())
+    return compact_partition(run, counts or Counts())
 
 
 def hurried(made: World) -> Receipt:

@@ -15,7 +15,7 @@ from compactor.formats import detect, framer_for
 from compactor.formats.columns import Dialect, fields_of, records_of, unquoted
 from compactor.formats.declaration import Declaration, parse_formats
 from compactor.formats.framing import Framed, Framer
-from compactor.log.slice_facts import restore_slice
+from compactor.log.manifest import restore_slice
 from compactor.model import Compression
 from tests.support.framing import facts_of
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compactor.formats.framing import Edit
 from compactor.log.digests import Digests
 from compactor.log.encoding import (
     decode_checkpoint,
@@ -13,8 +14,7 @@ from compactor.log.encoding import (
     encode_commit,
 )
 from compactor.log.entries import Commit, Output
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import Edit, SliceFacts
+from compactor.log.manifest import ManifestRow, SliceFacts
 from compactor.log.state import LogState, RunTotals
 from compactor.model import Compression, Format, Quarantined, QuarantineReason, StoredPart
 from tests.support.examples import source
@@ -82,19 +82,21 @@ def test_a_commit_made_void_frees_its_sources():
     assert not state.unpublished
 
 
-@given(st.sets(st.binary(min_size=16, max_size=16)), st.sets(st.binary(min_size=16, max_size=16)))
+IDENTITIES = st.binary(min_size=16, max_size=16)
+
+
+@given(st.sets(IDENTITIES), st.dictionaries(IDENTITIES, st.sampled_from(["", "d1", "d2"])))
 def test_a_checkpoint_remembers_every_source_and_where_it_ends(committed, quarantined):
     runs = {"run": RunTotals(sources=3, records=7)}
     state = LogState(
         last=9,
-        commit_ids={9: "nine"},
         committed=Digests(committed),
         quarantined=quarantined,
         runs=runs,
     )
-    read = decode_checkpoint(encode_checkpoint(state))
+    read = decode_checkpoint(encode_checkpoint(state, "p/"), "p/")
     assert (read.last, read.checkpoint) == (9, 9)
     assert read.committed == committed
     assert read.quarantined == quarantined
     assert read.totals("run") == RunTotals(sources=3, records=7)
-    assert encode_checkpoint(read) == encode_checkpoint(state)
+    assert encode_checkpoint(read, "p/") == encode_checkpoint(state, "p/")

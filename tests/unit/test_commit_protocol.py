@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from compactor import layout
 from compactor.errors import AlreadyExists, IntegrityError, TransientStoreError, UploadLost
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
@@ -162,18 +161,6 @@ def test_an_upload_whose_entry_may_have_been_written_is_kept_and_published_by_th
     world.must_be_finished()
 
 
-@pytest.mark.parametrize(("name", "part"), [("list_objects", "/schemes/"), ("create", "/schemes/")])
-def test_an_upload_that_no_entry_can_name_is_dropped_whatever_ended_it(
-    name: str, part: str
-) -> None:
-    world = world_of()
-    lose_answer(world, name, part, "before")
-    with pytest.raises(TransientStoreError):
-        world.run()
-    assert world.store.count("create_upload") == 1
-    assert world.store.unfinished_uploads("lake") == {}
-
-
 def test_an_upload_whose_check_did_not_come_to_an_end_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -233,7 +220,7 @@ def test_of_two_workers_that_repair_concurrently_one_gets_its_commit_in() -> Non
     waiting(world)
     lose_every_upload(world)
     world.store.hooks.after.append(world.check)
-    second = layout.commit_key(world.settings, PARTITION, 2)[1]
+    second = world.settings.layout.commit(PARTITION.path, 2)[1]
     once(world, "create", world.run, prefix=second)
     receipt = world.run()
     assert (receipt.status, receipt.counts.conflicts) == ("done", 1)
@@ -261,7 +248,6 @@ def test_no_checkpoint_hides_a_commit_that_waits_for_its_output() -> None:
     commit = waiting(world)
     log = log_of(world)
     state = log.load()
-    log.settle_numbers(state)
     before = world.store.count("create")
     log.checkpoint(state)
     assert world.store.count("create") == before
@@ -286,9 +272,6 @@ def test_two_checkpoints_of_the_same_entries_are_the_same() -> None:
     state = log.load()
     for commit in list(state.unpublished.values()):
         state.mark_published(commit)
-    log.checkpoint(state)
-    assert key not in world.store.contents("lake"), "nobody has looked at the entry's witness"
-    log.settle_numbers(state)
     log.checkpoint(state)
     log.checkpoint(state)
     assert world.store.contents("lake")[key] == body

@@ -200,7 +200,7 @@ def test_a_second_worker_that_dies_in_between_does_no_harm(first, second):
 
 
 @pytest.mark.parametrize("number", range(1, CALLS + 1))
-def test_a_source_overwritten_at_any_request_is_compacted_as_it_is_in_the_end(number):
+def test_a_source_overwritten_at_any_request_is_compacted_as_it_was_before_or_after(number):
     made = world()
 
     def overwrite() -> None:
@@ -210,9 +210,9 @@ def test_a_source_overwritten_at_any_request_is_compacted_as_it_is_in_the_end(nu
     made.run()
     made.run()
     readable = made.destination()
-    assert readable[5000] == 1
-    assert max(readable.values()) == 1
-    assert set(readable) | {0, 1, 2} == made.records | {5000}
+    assert set(readable.values()) == {1}
+    before, after = made.records, made.records - {0, 1, 2} | {5000}
+    assert set(readable) in (before, after)
 
 
 @pytest.mark.parametrize("number", range(1, CALLS + 1))

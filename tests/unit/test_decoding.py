@@ -29,13 +29,13 @@ from compactor.log.encoding import (
 from compactor.model import Compression, StoredPart
 output = Output("b", "k", "u", (StoredPart(1, "e", 2),), 2, 3, 4, 5, None, Compression.NONE)
 commit = encode_commit(Commit(1, "i", "r", 1.0, "b", "g", output))
-state = LogState(last=1, path="p/", commit_ids={1: "i"}, runs={"r": RunTotals()})
-checkpoint = encode_checkpoint(state)
+state = LogState(last=1, runs={"r": RunTotals()})
+checkpoint = encode_checkpoint(state, "p/")
 """
 _RECEIPTS = """
 import msgspec
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt, decode as decode_clean_up
-from compactor.runs.partition_receipts import Receipt, decode as decode_receipt
+from compactor.partition.receipts import Receipt, decode as decode_receipt
 receipt = msgspec.json.encode(Receipt("p", "r", "done"))
 clean_up = msgspec.json.encode(CleanUpReceipt("p", "r"))
 """
@@ -45,7 +45,7 @@ clean_up = msgspec.json.encode(CleanUpReceipt("p", "r"))
     ("prepare", "decode"),
     [
         (_COMMIT, "decode_commit(commit)"),
-        (_COMMIT, "decode_checkpoint(checkpoint)"),
+        (_COMMIT, "decode_checkpoint(checkpoint, 'p/')"),
         (_RECEIPTS, "decode_receipt(receipt)"),
         (_RECEIPTS, "decode_clean_up(clean_up)"),
     ],

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from compactor_cli.commands import main
-from compactor_cli.commands.failures import EXIT_USAGE
+from compactor_cli.failures import EXIT_USAGE
 
 
 @pytest.mark.parametrize("port", ["-1", "65536"])

@@ -10,7 +10,7 @@ from compactor.log.encoding import decode_checkpoint, encode_checkpoint
 from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason
 from compactor.outputs.group_reading import DENIED_IN_A_ROW
-from compactor.runs.partition_receipts import Receipt
+from compactor.partition.receipts import Receipt
 from tests.support.examples import NOW, PARTITION
 from tests.support.world import World
 
@@ -84,7 +84,7 @@ def test_what_was_left_for_a_while_is_known_beyond_a_checkpoint() -> None:
     state = CommitLog(made.store, made.settings, PARTITION).load()
     assert state.checkpoint == 1
     assert (len(state.passing), len(state.quarantined)) == (1, 0)
-    assert decode_checkpoint(encode_checkpoint(state)).passing == state.passing
+    assert decode_checkpoint(encode_checkpoint(state, "p/"), "p/").passing == state.passing
 
 
 def test_a_large_source_is_left_alone_like_a_small_one() -> None:

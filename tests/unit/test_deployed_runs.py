@@ -12,11 +12,12 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from compactor_cli import commands as cli
-from compactor_cli.commands import deployment, status
-from compactor_cli.commands.failures import Failure
-from compactor_cli.deployed import executions, map_run, stack
-from compactor_cli.deployed.aws import Aws
-from compactor_cli.deployed.progress import DeployedProgress, Follower
+from compactor_cli import executions, run_status, stack
+from compactor_cli.commands import runs
+from compactor_cli.executions import Execution
+from compactor_cli.failures import Failure
+from compactor_cli.run_status import DeployedProgress, Follower
+from compactor_cli.stack import Aws
 from tests.support.deployed import INPUT
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor"
@@ -95,7 +96,7 @@ def counts(**given: int) -> dict[str, Any]:
 def test_every_bad_end_of_a_child_counts_as_failed(script):
     answer = counts(pending=1, running=2, succeeded=3, failed=4, timedOut=5, aborted=6, total=21)
     script.answers("stepfunctions", "describe_map_run", answer, {"mapRunArn": MAP_RUN})
-    found = map_run.count_partitions(script.aws, MAP_RUN)
+    found = run_status.count_partitions(script.aws, MAP_RUN)
     assert (found.ended, found.failed, found.total) == (18, 15, 21)
     assert found.line == "18/21 partitions, 2 running, 15 failed"
 
@@ -128,7 +129,7 @@ def running(arn: str) -> dict[str, Any]:
 def test_map_runs_are_distinguished_by_their_label_whatever_their_order(script, arns):
     answer = {"mapRuns": [running(arn) for arn in arns]}
     script.answers("stepfunctions", "list_map_runs", answer, {"executionArn": ARN})
-    found = map_run.find_map_runs(script.aws, ARN)
+    found = run_status.find_map_runs(script.aws, ARN)
     assert found == {"Partitions": MAP_RUN, "CleanUps": CLEAN_UP_RUN}
 
 
@@ -149,7 +150,7 @@ def test_failures_are_reported_by_partition_over_all_pages_and_bad_ends(script):
     given = {"BatchInput": {"run_id": "r1"}, "Items": items}
     batch = execution(status="ABORTED", input=json.dumps(given))
     script.answers(states, "describe_execution", batch)
-    found = list(map_run.failures(script.aws, MAP_RUN))
+    found = list(run_status.failures(script.aws, MAP_RUN))
     assert [(one.path, one.why) for one in found] == [
         ("a/", "IntegrityError: a gap in the log"),
         ("(root)", "States.Timeout: no cause given"),
@@ -157,7 +158,7 @@ def test_failures_are_reported_by_partition_over_all_pages_and_bad_ends(script):
     ]
 
 
-def test_status_separates_failed_partitions_and_clean_ups(script, capsys):
+def test_status_separates_failed_partitions_and_clean_ups(script):
     states, ask = "stepfunctions", "list_executions"
     both = {"mapRuns": [running(CLEAN_UP_RUN), running(MAP_RUN)]}
     script.answers(states, "list_map_runs", both)
@@ -169,20 +170,19 @@ def test_status_separates_failed_partitions_and_clean_ups(script, capsys):
     script.answers(states, "describe_execution", gone)
     no_history: dict[str, Any] = {"events": []}
     script.answers(states, "get_execution_history", no_history)
-    run = executions.Execution(ARN, "FAILED", NOON, NOON, INPUT, "PartitionsFailed", "old/: gap")
+    run = Execution(ARN, "FAILED", NOON, NOON, INPUT, "PartitionsFailed", "old/: gap")
 
-    found = status.look(script.aws, run, shown_failures=1)
+    status = run_status.status_of(script.aws, run, shown_failures=1)
 
-    document = found.to_dict()
+    document = status.to_dict()
     assert (document["failed_partitions"], document["partitions"]["succeeded"]) == ([], 3)
     assert [one["path"] for one in document["failed_clean_ups"]] == ["old/"]
     assert document["clean_ups"]["failed"] == 2
-    status.show(found)
-    assert capsys.readouterr().out.splitlines()[2:] == [
+    assert status.lines()[1:] == [
         "3/3 partitions",
         "clean-up: 4/4 partitions, 2 failed",
         "clean-up: failed: old/: IntegrityError: the log has a gap",
-        "clean-up: and 1 more failed; --failures N shows more, compactor report shows all",
+        "clean-up: and 1 more failed; --failures N shows more, its report shows all",
     ]
 
 
@@ -202,8 +202,8 @@ def states_after(script: Script, *events: Any) -> tuple[str, ...]:
 
 
 def test_a_run_is_in_the_states_that_it_entered_and_did_not_leave(script):
-    left = (state("CreateCluster"), state("CreateCluster", left=True))
-    assert states_after(script, *left, state("AddStep")) == ("AddStep",)
+    left = (state("WhichEngine"), state("WhichEngine", left=True))
+    assert states_after(script, *left, state("AddStepToCluster")) == ("AddStepToCluster",)
 
 
 def test_a_run_that_ended_is_in_no_state(script):
@@ -230,7 +230,12 @@ def test_waiting_polls_ever_slower_until_the_run_has_ended_and_shows_each_step(s
     poll(execution(), [], [], state("Discover"))
     poll(execution(), [running(MAP_RUN)], [counts(total=4, running=4)])
     # Found once, the Map Run is not looked for again.
-    poll(execution(), None, [counts(total=4, running=1, succeeded=2, failed=1)], state("AddStep"))
+    poll(
+        execution(),
+        None,
+        [counts(total=4, running=1, succeeded=2, failed=1)],
+        state("AddStepToCluster"),
+    )
     # But clean-up's is, once that has begun; it may not be there at the first look.
     cleaning = state("CleanUpPartitions")
     poll(execution(), [running(MAP_RUN)], [all_done], cleaning)
@@ -244,13 +249,13 @@ def test_waiting_polls_ever_slower_until_the_run_has_ended_and_shows_each_step(s
     )
     shown: list[DeployedProgress] = []
     pauses: list[float] = []
-    first = executions.Execution(ARN, "RUNNING", NOON, None, INPUT)
+    first = Execution(ARN, "RUNNING", NOON, None, INPUT)
     ended = Follower(script.aws, first).wait(shown.append, pauses.append)
     assert (ended.status, ended.seconds) == ("SUCCEEDED", 0.0)
     assert [one.line for one in shown] == [
         "Discover",
         "0/4 partitions, 4 running",
-        "3/4 partitions, 1 running, 1 failed, AddStep",
+        "3/4 partitions, 1 running, 1 failed, AddStepToCluster",
         "4/4 partitions, CleanUpPartitions",
         "cleaning up 0/2 partitions, 1 running",
         "cleaning up 2/2 partitions",
@@ -278,31 +283,31 @@ ASKED: tuple[tuple[str, str, str, Callable[[Aws], Any]], ...] = (
         "stepfunctions",
         "describe_execution",
         "states:DescribeExecution",
-        lambda aws: executions.chosen(aws, MACHINE, "r1"),
+        lambda aws: executions.named_or_last(aws, MACHINE, "r1"),
     ),
     (
         "stepfunctions",
         "list_executions",
         "states:ListExecutions",
-        lambda aws: executions.chosen(aws, MACHINE, None),
+        lambda aws: executions.named_or_last(aws, MACHINE, None),
     ),
     (
         "stepfunctions",
         "list_map_runs",
         "states:ListMapRuns",
-        lambda aws: map_run.find_map_runs(aws, ARN),
+        lambda aws: run_status.find_map_runs(aws, ARN),
     ),
     (
         "stepfunctions",
         "describe_map_run",
         "states:DescribeMapRun",
-        lambda aws: map_run.count_partitions(aws, MAP_RUN),
+        lambda aws: run_status.count_partitions(aws, MAP_RUN),
     ),
     (
         "stepfunctions",
         "list_executions",
         "states:ListExecutions",
-        lambda aws: list(map_run.failures(aws, MAP_RUN)),
+        lambda aws: list(run_status.failures(aws, MAP_RUN)),
     ),
     (
         "stepfunctions",
@@ -334,8 +339,8 @@ def test_any_other_refusal_keeps_its_own_name(script, service, operation, action
 
 def test_a_refusal_ends_a_command_with_one_line(script, monkeypatch, capsys):
     script.refuses("cloudformation", "describe_stacks", "AccessDenied", "not\nauthorized")
-    monkeypatch.setattr(deployment, "Aws", lambda region: script.aws)
-    assert cli.main(["status"]) == 1
+    monkeypatch.setattr(runs, "Aws", lambda region: script.aws)
+    assert cli.main(["runs", "show"]) == 1
     out, err = capsys.readouterr()
     action = "cloudformation:DescribeStacks"
     assert out == ""

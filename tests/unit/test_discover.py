@@ -1,33 +1,26 @@
-"""Discovery over the in-memory store: which partitions are found, and at what price."""
+"""Discovery over the in-memory store: which partitions are found, and by which requests."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Container
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compactor.discovery import counting
-from compactor.discovery.discover import Discovery, discover
-from compactor.discovery.speed import WorkerSpeed
+from compactor.discovery.discover import discover
+from compactor.discovery.work_list import Discovery
 from compactor.errors import InvalidInput, TransientStoreError
-from compactor.layout import identity_key
-from compactor.log.identity import claim_identity
-from compactor.model import Partition
+from compactor.log.identity import StateIdentity
+from compactor.model import Partition, SkipReason
 from compactor.settings.settings import Settings
-from tests.support.examples import limited
+from tests.support.examples import Looks, limited
 from tests.support.memory_store import Call, MemoryStore
 
 NOW = datetime(2026, 2, 1, 9, 30, tzinfo=UTC).timestamp()
 SOURCE, LAKE = "source", "lake"
-
-
-def nothing_committed(_: Partition) -> Container[bytes]:
-    return frozenset()
 
 
 def a_store(*keys: str, page_size: int = 1_000) -> MemoryStore:
@@ -45,30 +38,26 @@ def settings(source: str = "s3://source/logs/", **given: Any) -> Settings:
 
 
 def found(store: MemoryStore, wanted: Settings, now: float = NOW) -> Discovery:
-    return discover(wanted, store, now, committed=nothing_committed)
+    return discover(wanted, store, now)
 
 
 def paths(discovery: Discovery) -> list[str]:
-    return [item.path for item in discovery.items]
+    return [item.path for item in discovery.partitions]
 
 
 def test_the_seed_applications_window_ends_with_yesterday() -> None:
     store = a_store(*(f"logs/2026/01/{day:02d}/a" for day in range(1, 32)), "logs/2026/02/01/a")
     discovery = found(store, settings(date_format="%Y/%m/%d", duration=2))
     assert paths(discovery) == ["2026/01/30/", "2026/01/31/"]
-    item = discovery.items[0]
-    assert (item.bucket, item.prefix) == (SOURCE, "logs/2026/01/30/")
-    assert (item.objects, item.bytes) == (1, 10)
-    assert item.partition == Partition(SOURCE, "logs/2026/01/30/", "2026/01/30/")
+    assert discovery.partitions[0] == Partition(SOURCE, "logs/2026/01/30/", "2026/01/30/")
 
 
 def test_day_1_never_takes_in_days_10_to_19() -> None:
     store = a_store("logs/2026-1/a", *(f"logs/2026-{day}/a" for day in range(10, 20)))
     store.seed(SOURCE, "logs/2026-01x/a", b"")
     discovery = found(store, settings(depth=1))
-    assert len(discovery.items) == 12
-    assert {item.objects for item in discovery.items} == {1}
-    assert found(store, settings("s3://source/logs/2026-1")).items[0].objects == 1
+    assert len(discovery.partitions) == 12
+    assert paths(found(store, settings("s3://source/logs/2026-1"))) == [""]
 
 
 def test_days_without_an_object_are_no_work() -> None:
@@ -102,12 +91,12 @@ def test_nothing_at_all_gives_an_empty_discovery() -> None:
 
 def test_without_date_format_and_depth_the_source_is_one_partition() -> None:
     discovery = found(a_store("logs/a", "logs/x/b", "other/c"), settings())
-    assert [(i.path, i.prefix, i.objects) for i in discovery.items] == [("", "logs/", 2)]
+    assert [(i.path, i.prefix) for i in discovery.partitions] == [("", "logs/")]
 
 
 def test_a_whole_bucket_may_be_the_source() -> None:
     discovery = found(a_store("a", "x/b"), settings("s3://source"))
-    assert [(i.path, i.prefix, i.objects) for i in discovery.items] == [("", "", 2)]
+    assert [(i.path, i.prefix) for i in discovery.partitions] == [("", "")]
 
 
 def test_every_prefix_at_the_depth_is_a_partition_and_what_lies_above_is_counted() -> None:
@@ -116,12 +105,8 @@ def test_every_prefix_at_the_depth_is_a_partition_and_what_lies_above_is_counted
         *("logs/web/1/a", "logs/web/1/deep/er/b", "logs/web/10/c", "logs/app/1/d"),
     )
     discovery = found(store, settings(depth=2))
-    assert [(i.path, i.objects) for i in discovery.items] == [
-        ("app/1/", 1),
-        ("web/1/", 2),
-        ("web/10/", 1),
-    ]
-    unpartitioned = discovery.unpartitioned
+    assert paths(discovery) == ["app/1/", "web/1/", "web/10/"]
+    unpartitioned = discovery.skipped[SkipReason.UNPARTITIONED]
     assert (unpartitioned.objects, unpartitioned.bytes) == (3, 30)
     assert unpartitioned.examples == ("logs/top", "logs/web/stray-1", "logs/web/stray-2")
 
@@ -129,7 +114,7 @@ def test_every_prefix_at_the_depth_is_a_partition_and_what_lies_above_is_counted
 def test_directory_markers_above_the_depth_are_not_counted_as_unpartitioned() -> None:
     store = a_store("logs/a/1")
     store.seed(SOURCE, "logs/", b"")
-    assert found(store, settings(depth=1)).unpartitioned.objects == 0
+    assert found(store, settings(depth=1)).skipped == {}
 
 
 def test_wildcards_are_resolved_to_the_parents_that_exist() -> None:
@@ -152,14 +137,14 @@ def test_wildcards_are_resolved_to_the_parents_that_exist() -> None:
         "111/CloudTrail/us-east-1/2026/",
         "222/CloudTrail/us-east-1/2026/",
     ]
-    assert found(store, settings("s3://source/AWSLogs/9*/")).items == ()
+    assert found(store, settings("s3://source/AWSLogs/9*/")).partitions == ()
 
 
 def test_wildcards_and_depth_work_together() -> None:
     store = a_store("x/one/a/1", "x/two/b/2", "x/two/stray", "x/other")
     discovery = found(store, settings("s3://source/x/*/", depth=1))
     assert paths(discovery) == ["one/a/", "two/b/"]
-    assert discovery.unpartitioned.examples == ("x/two/stray",)
+    assert discovery.skipped[SkipReason.UNPARTITIONED].examples == ("x/two/stray",)
 
 
 def test_the_real_cloudtrail_layout_is_found(real_cloudtrail: Path) -> None:
@@ -167,9 +152,7 @@ def test_the_real_cloudtrail_layout_is_found(real_cloudtrail: Path) -> None:
     store = a_store(*(str(key) for key in keys))
     day = {"start": "2023-07-10", "end": "2023-07-10"}
     wanted = settings("s3://source/AWSLogs/*/CloudTrail/*/", date_format="%Y/%m/%d", **day)
-    assert [(i.path, i.objects) for i in found(store, wanted).items] == [
-        ("218007301253/CloudTrail/us-east-1/2023/07/10/", 44)
-    ]
+    assert paths(found(store, wanted)) == ["218007301253/CloudTrail/us-east-1/2023/07/10/"]
 
 
 def test_hours_of_a_day_are_partitions_of_their_own() -> None:
@@ -178,87 +161,36 @@ def test_hours_of_a_day_are_partitions_of_their_own() -> None:
     assert paths(discovery) == ["2026/01/31/00/", "2026/01/31/23/"]
 
 
-def test_counting_stops_as_soon_as_a_partition_is_known_to_be_oversized() -> None:
-    store = a_store(*(f"logs/big/{n:03d}" for n in range(200)), "logs/small/a", page_size=10)
-    discovery = found(store, settings(depth=1, lambda_max_objects=25))
-    assert paths(discovery) == ["small/"]
-    assert [(i.path, i.objects, i.bytes) for i in discovery.oversized] == [("big/", 30, 300)]
-    assert store.count("list_objects", prefix="logs/big/") == 3
-
-
-def test_a_partition_of_exactly_the_limit_is_not_oversized() -> None:
-    store = a_store(*(f"logs/{n}" for n in range(25)))
-    assert found(store, settings(lambda_max_objects=25)).oversized == ()
-    assert found(store, settings(lambda_max_objects=24)).items == ()
-
-
-def test_a_partition_that_would_take_one_worker_too_long_is_oversized(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # The measured ones change with each measurement: with this one it is ten seconds.
-    monkeypatch.setattr(counting, "speed_for", lambda *_: WorkerSpeed(1_000, 0))
-    store = a_store(*(f"logs/{n:05}.json" for n in range(10_000)))
-    assert found(store, settings(lambda_max_seconds=1)).items == ()
-    assert found(store, settings(lambda_max_seconds=60)).oversized == ()
-    assert found(store, settings(lambda_max_seconds=0)).items == ()
-    assert found(store, settings(lambda_max_seconds=1, engine="worker")).oversized == ()
-
-
-def test_spark_takes_every_partition_of_a_run_whose_engine_is_spark() -> None:
-    discovery = found(a_store("logs/a/1"), settings(depth=1, engine="spark"))
-    assert (discovery.items, [one.path for one in discovery.oversized]) == ((), ["a/"])
-
-
-def test_committed_objects_do_not_make_a_partition_oversized() -> None:
-    store = a_store(page_size=10)
-    old = [store.seed(SOURCE, f"logs/day/{n:03d}", b"x") for n in range(100)]
-    wanted = settings(depth=1, lambda_max_objects=25)
-    named = {source.identity for source in old}
-
-    def committed(partition: Partition) -> Container[bytes]:
-        assert partition.path == "day/"
-        return named
-
-    store.seed(SOURCE, "logs/day/new", b"12345")
-    discovery = discover(wanted, store, NOW, committed=committed)
-    assert [(i.objects, i.bytes) for i in discovery.items] == [(1, 5)]
-    for n in range(30):
-        store.seed(SOURCE, f"logs/day/new-{n}", b"12345")
-    discovery = discover(wanted, store, NOW, committed=committed)
-    assert discovery.items == ()
-    assert [i.path for i in discovery.oversized] == ["day/"]
-
-
-def test_a_fully_committed_partition_stays_work_so_that_a_lost_publish_is_repaired() -> None:
-    store = a_store()
-    named = {store.seed(SOURCE, f"logs/{n}", b"x").identity for n in range(30)}
-    wanted = settings(lambda_max_objects=25)
-    discovery = discover(wanted, store, NOW, committed=lambda _: named)
-    assert [(i.path, i.objects) for i in discovery.items] == [("", 0)]
-
-
-def test_the_commit_log_is_consulted_for_oversized_partitions_only() -> None:
-    store = a_store("logs/small/a", *(f"logs/big/{n}" for n in range(30)))
-    asked: list[str] = []
-
-    def committed(partition: Partition) -> Container[bytes]:
-        asked.append(partition.path)
-        return frozenset()
-
-    discover(settings(depth=1, lambda_max_objects=25), store, NOW, committed=committed)
-    assert asked == ["big/"]
-    # Without any commit there is nothing to subtract: the partition is not listed again.
-    assert store.count("list_objects", prefix="logs/big/") == 1
-
-
-def test_a_thousand_partitions_cost_one_listing_each() -> None:
+def test_a_thousand_partitions_are_found_by_the_listing_of_their_level() -> None:
     store = a_store(*(f"logs/{n:04d}/{i}" for n in range(1_000) for i in "ab"))
-    discovery = discover(settings(depth=1), store, NOW, committed=nothing_committed)
-    assert paths(discovery) == [f"{n:04d}/" for n in range(1_000)]
-    assert {item.objects for item in discovery.items} == {2}
-    assert store.count("list_objects", bucket=SOURCE) == 1_000
+    assert paths(found(store, settings(depth=1))) == [f"{n:04d}/" for n in range(1_000)]
+    assert store.count("list_objects", bucket=SOURCE) == 0
     # Source and search; the bucket's root, for what may own the partitions.
     assert store.count("list_level", bucket=SOURCE) == 3
+
+
+def test_no_more_lists_than_dates_are_made_where_a_window_has_few() -> None:
+    store = a_store(*(f"logs/{year}/01/30/a" for year in range(2000, 2027)))
+    wanted = settings(date_format="%Y/%m/%d", start="2026-01-30", end="2026-01-31")
+    assert paths(found(store, wanted)) == ["2026/01/30/"]
+    assert store.count("list_objects", bucket=SOURCE) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"depth": 2}, "depth"),
+        ({"date_format": "%Y/%m/%d", "duration": 400}, "duration"),
+    ],
+)
+def test_a_call_that_cannot_list_all_prefixes_names_what_to_set(
+    given: dict[str, Any], field: str
+) -> None:
+    store = a_store(*(f"logs/2025/{n:02}/01/a" for n in range(1, 13)))
+    with pytest.raises(InvalidInput, match=f"^{field}: one call cannot list") as caught:
+        discover(settings(**given), store, NOW, Looks(1))
+    assert caught.value.field == field
+    assert discover(settings(**given), store, NOW).partitions
 
 
 def test_a_level_that_was_searched_is_not_listed_again_for_what_may_own_it() -> None:
@@ -267,7 +199,7 @@ def test_a_level_that_was_searched_is_not_listed_again_for_what_may_own_it() -> 
     store.hooks.before.append(
         lambda call: seen.append(call.key) if call.name == "list_level" else None
     )
-    assert len(discover(settings(depth=2), store, NOW, committed=nothing_committed).items) == 60
+    assert len(found(store, settings(depth=2)).partitions) == 60
     levels = Counter(key for key in seen if key.startswith("logs/"))
     assert levels.pop("logs/") == 2
     assert levels == {f"logs/{n}/": 1 for n in range(20)}
@@ -276,8 +208,8 @@ def test_a_level_that_was_searched_is_not_listed_again_for_what_may_own_it() -> 
 def test_discovery_reads_once_which_log_it_is() -> None:
     store = a_store("logs/a")
     wanted = settings()
-    claim_identity(wanted, store)
-    marker = identity_key(wanted)[1]
+    StateIdentity(wanted, store).claim("")
+    marker = wanted.layout.identity[1]
     before = store.count("get", prefix=marker)
     found(store, wanted)
     assert store.count("get", prefix=marker) - before == 1
@@ -293,7 +225,7 @@ def test_a_marker_in_a_level_that_was_searched_owns_the_partitions_below(
 ) -> None:
     data = [f"logs/{name}/{n}/a" for name in ("t", "u") for n in range(4)]
     store = a_store(*data, f"logs/t/{marker}", page_size=page_size)
-    discovery = discover(settings(depth=2), store, NOW, committed=nothing_committed)
+    discovery = discover(settings(depth=2), store, NOW)
     assert ("t/0/" in paths(discovery)) is not is_owned
     assert {f"u/{n}/" for n in range(4)} <= set(paths(discovery))
 
@@ -305,16 +237,16 @@ def test_discovery_writes_nothing() -> None:
     assert store.contents(LAKE) == {}
 
 
-def test_partitions_are_counted_in_parallel() -> None:
-    store = a_store(*(f"logs/{n}/a" for n in range(4)))
+def test_levels_are_listed_in_parallel() -> None:
+    store = a_store(*(f"logs/{n}/x/a" for n in range(4)))
     meeting = threading.Barrier(4, timeout=60)
 
     def meet(call: Call) -> None:
-        if call.name == "list_objects" and call.bucket == SOURCE:
+        if call.name == "list_level" and call.key.count("/") == 2:
             meeting.wait()
 
     store.hooks.before.append(meet)
-    assert len(found(store, settings(depth=1)).items) == 4
+    assert len(found(store, settings(depth=2)).partitions) == 4
 
 
 @pytest.mark.parametrize("missing", [SOURCE, LAKE])
@@ -355,7 +287,7 @@ def test_a_start_after_yesterday_without_an_end_is_refused_on_the_day() -> None:
 
 
 def test_an_error_in_one_thread_ends_discovery() -> None:
-    store = a_store(*(f"logs/{n}/a" for n in range(200)))
+    store = a_store(*(f"logs/{n}/x/a" for n in range(200)))
 
     def stumble(call: Call) -> None:
         if call.key == "logs/1/":
@@ -363,6 +295,6 @@ def test_an_error_in_one_thread_ends_discovery() -> None:
 
     store.hooks.before.append(stumble)
     with pytest.raises(TransientStoreError, match="slow down"):
-        found(store, settings(depth=1))
-    assert store.count("list_objects", bucket=SOURCE) < 100
+        found(store, settings(depth=2))
+    assert store.count("list_level", bucket=SOURCE) < 110
     assert not [t for t in threading.enumerate() if t.name.startswith("discover")]

@@ -1,4 +1,4 @@
-"""The lists of work items on S3, the keys of everything, and the scheme of the partitions."""
+"""The work list on S3, the keys of everything, and how a source is divided."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from typing import Any
 
 import pytest
 
-from compactor import layout
-from compactor.discovery.discover import discover, write_work
-from compactor.discovery.work_items import Discovery, WorkItem, to_items_json
+from compactor.discovery.discover import discover
+from compactor.discovery.work_list import (
+    Discovery,
+    leave_to_spark,
+    oversized_partitions,
+    partition_from,
+    read_items,
+    to_items_json,
+    write_work,
+)
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.log.encoding import encode_commit
-from compactor.log.entries import Commit
-from compactor.log.identity import claim_identity
-from compactor.log.schemes import remember_scheme
+from compactor.log.identity import StateIdentity, read_identity
 from compactor.model import Partition
 from compactor.settings.settings import Settings
 from tests.support.memory_store import Call, Crashed, MemoryStore
 
 NOW = 1_770_000_000.0
-ITEM = WorkItem("d\u00e4y=1/", "source", "logs/d\u00e4y=1/", 3, 300)
-BIG = WorkItem("day=2/", "source", "logs/day=2/", 900_000, 1 << 40)
-PARTITION = ITEM.partition
+PARTITION = Partition("source", "logs/d\u00e4y=1/", "d\u00e4y=1/")
+RUN = "_compactor/data/runs/run-1/"
+ITEM = {"path": PARTITION.path, "bucket": PARTITION.bucket, "prefix": PARTITION.prefix}
 
 
 def a_store() -> MemoryStore:
@@ -39,38 +43,27 @@ def settings(**given: Any) -> Settings:
 
 def run(store: MemoryStore, wanted: Settings, run_id: str = "run-1") -> None:
     """What a run does before its first commit."""
-    discovery = discover(wanted, store, NOW, committed=lambda _: frozenset())
+    discovery = discover(wanted, store, NOW)
     write_work(discovery, wanted, run_id, store)
-    remember_scheme(wanted, store)
+    StateIdentity(wanted, store).claim("")
 
 
-def test_both_lists_are_json_arrays_below_the_state_prefix() -> None:
-    store = a_store()
-    lists = write_work(Discovery((ITEM,), (BIG,)), settings(depth=1), "run-1", store)
-    assert lists.bucket == "lake"
-    assert lists.items_key == "_compactor/data/runs/run-1/items.json"
-    assert lists.oversized_key == "_compactor/data/runs/run-1/oversized.json"
-    assert json.loads(store.get("lake", lists.items_key)) == [
-        {
-            "path": "d\u00e4y=1/",
-            "bucket": "source",
-            "prefix": "logs/d\u00e4y=1/",
-            "objects": 3,
-            "bytes": 300,
-        }
-    ]
-    oversized = json.loads(store.get("lake", lists.oversized_key))
-    assert [WorkItem.from_dict(one) for one in oversized] == [BIG]
-
-
-def test_the_settings_lie_beside_the_lists_and_the_run_is_where_both_are() -> None:
+def test_the_list_is_a_json_array_beside_the_settings() -> None:
     store = a_store()
     wanted = settings(depth=1, spark_engine="j-1")
-    lists = write_work(Discovery((ITEM,), (BIG,)), wanted, "run-1", store)
-    assert lists.run_uri == "s3://lake/_compactor/data/runs/run-1/"
-    prefix = lists.run_uri.removeprefix("s3://lake/")
-    assert Settings.from_input(json.loads(store.get("lake", f"{prefix}settings.json"))) == wanted
-    assert lists.oversized_key == f"{prefix}oversized.json"
+    write_work(Discovery((PARTITION,)), wanted, "run-1", store)
+    assert json.loads(store.get("lake", f"{RUN}items.json")) == [ITEM]
+    assert list(read_items(store, "lake", f"{RUN}items.json")) == [PARTITION]
+    assert Settings.from_input(json.loads(store.get("lake", f"{RUN}settings.json"))) == wanted
+
+
+def test_what_is_left_to_spark_is_listed_once_however_often_it_is_left() -> None:
+    store = a_store()
+    other = Partition("source", "logs/b/", "b/")
+    assert list(oversized_partitions("lake", RUN, store)) == []
+    for partition in (PARTITION, other, PARTITION):
+        leave_to_spark(settings(depth=1), "run-1", partition, store)
+    assert set(oversized_partitions("lake", RUN, store)) == {PARTITION, other}
 
 
 def test_no_work_is_an_empty_array() -> None:
@@ -80,21 +73,22 @@ def test_no_work_is_an_empty_array() -> None:
 def test_writing_the_lists_again_gives_the_same_lists() -> None:
     store = a_store()
     for _ in range(2):
-        write_work(Discovery((ITEM,)), settings(depth=1), "run-1", store)
+        write_work(Discovery((PARTITION,)), settings(depth=1), "run-1", store)
     assert list(store.contents("lake")) == [
         "_compactor/data/runs/run-1/discovery.json",
         "_compactor/data/runs/run-1/items.json",
-        "_compactor/data/runs/run-1/oversized.json",
         "_compactor/data/runs/run-1/settings.json",
     ]
 
 
-def test_a_run_that_commits_nothing_leaves_no_scheme() -> None:
+def test_a_run_that_commits_nothing_leaves_no_identity() -> None:
     store = a_store()
-    discovery = discover(settings(depth=1), store, NOW, committed=lambda _: frozenset())
+    discovery = discover(settings(depth=1), store, NOW)
     write_work(discovery, settings(depth=1), "run-1", store)
     run(store, settings(depth=2), "run-2")
-    assert len(store.contents("lake", "_compactor/data/schemes/")) == 1
+    identity = read_identity(settings(depth=2), store)
+    assert identity is not None
+    assert (identity.source_root, identity.segments) == ("s3://source/logs/", 2)
 
 
 @pytest.mark.parametrize(
@@ -103,15 +97,14 @@ def test_a_run_that_commits_nothing_leaves_no_scheme() -> None:
         (None, "item"),
         ([], "item"),
         ({}, "item"),
-        ({**ITEM.to_dict(), "more": 1}, "item"),
-        ({**ITEM.to_dict(), "objects": "3"}, "item.objects"),
-        ({**ITEM.to_dict(), "bytes": True}, "item.bytes"),
-        ({**ITEM.to_dict(), "prefix": None}, "item.prefix"),
+        ({**ITEM, "more": 1}, "item"),
+        ({**ITEM, "path": 3}, "item.path"),
+        ({**ITEM, "prefix": None}, "item.prefix"),
     ],
 )
-def test_what_is_no_work_item_is_refused(given: object, field: str) -> None:
+def test_what_is_no_partition_is_refused(given: object, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        WorkItem.from_dict(given)
+        partition_from(given)
     assert caught.value.field == field
 
 
@@ -130,20 +123,17 @@ def test_a_state_bucket_that_may_not_be_written_is_reported_by_its_field() -> No
 
 def test_every_key_has_its_place() -> None:
     wanted = settings(s3_state_uri="s3://state/x")
-    assert layout.output_prefix(wanted, PARTITION) == ("lake", "data/d\u00e4y=1/")
-    assert layout.commits_prefix(wanted, PARTITION) == (
+    assert wanted.outputs_of(PARTITION) == ("lake", "data/d\u00e4y=1/")
+    assert wanted.layout.commits(PARTITION.path) == (
         "state",
         "x/partitions/d\u00e4y=1/commits/",
     )
-    assert layout.commit_key(wanted, PARTITION, 12)[1].endswith(
+    assert wanted.layout.commit(PARTITION.path, 12)[1].endswith(
         "/commits/00000000000000000012.json.gz"
     )
-    assert layout.checkpoint_key(wanted, PARTITION, 12)[1].endswith(
-        "/commits/00000000000000000012.checkpoint.json.gz"
-    )
     root = Partition("source", "logs/", "")
-    assert layout.commits_prefix(wanted, root)[1] == "x/partitions/commits/"
-    assert layout.receipt_key(wanted, "r", root) == (
+    assert wanted.layout.commits(root.path)[1] == "x/partitions/commits/"
+    assert wanted.layout.receipt("r", root) == (
         "state",
         f"x/runs/r/receipts/{root.id}.json",
     )
@@ -151,7 +141,7 @@ def test_every_key_has_its_place() -> None:
 
 def test_receipts_of_partitions_that_read_alike_have_different_keys() -> None:
     alike = [Partition("source", path, path) for path in ("a/b/", "a-b/", "a b/", "")]
-    assert len({layout.receipt_key(settings(), "r", one) for one in alike}) == len(alike)
+    assert len({settings().layout.receipt("r", one) for one in alike}) == len(alike)
 
 
 DAILY = {"date_format": "%Y/%m/%d"}
@@ -166,6 +156,7 @@ DAILY = {"date_format": "%Y/%m/%d"}
         ({"depth": 1}, {"depth": 2}, "depth"),
         ({"depth": 1}, {"s3_source_uri": "s3://source/logs/web/"}, "s3_source_uri"),
         ({"depth": 1}, {"s3_source_uri": "s3://source/", "depth": 2}, "s3_source_uri"),
+        ({"depth": 1}, {"s3_source_uri": "s3://source/other/", "depth": 1}, "s3_source_uri"),
         (
             {"s3_source_uri": "s3://source/*/CloudTrail/", **DAILY},
             {"s3_source_uri": "s3://source/1/CloudTrail/", **DAILY},
@@ -190,95 +181,26 @@ def test_a_run_that_would_divide_the_same_source_differently_is_refused(
     assert store.contents("lake") == before
 
 
-@pytest.mark.parametrize("missing", [1, 2])
-def test_a_scheme_that_is_gone_halts_the_run(missing: int) -> None:
-    store = a_store()
-    for given in ({"depth": 1}, {"depth": 1, "s3_source_uri": "s3://source/other/"}):
-        run(store, settings(**given))
-    log_id = claim_identity(settings(depth=1), store).log_id
-    entry = encode_commit(Commit(1, "1", "run-1", NOW, "source", "group", log_id=log_id))
-    store.seed("lake", f"_compactor/data/partitions/a/commits/{1:020d}.json.gz", entry)
-    for number in range(missing, 0, -1):
-        store.remove(*layout.scheme_key(settings(), number))
-    with pytest.raises(IntegrityError, match=r"0001\.json is missing"):
-        run(store, settings(depth=2))
-
-
 @pytest.mark.parametrize(
-    ("first", "second", "schemes"),
+    ("first", "second"),
     [
-        (DAILY, {**DAILY, "start": "2020-01-01", "end": "2020-12-31"}, 1),
-        (DAILY, {"depth": 3}, 1),
-        (DAILY, {"s3_source_uri": "s3://source/other/", "depth": 1}, 2),
-        ({"date_format": "dt=%Y-%m-%d"}, {"date_format": "hour=%Y-%m-%d-%H/all"}, 2),
+        (DAILY, {**DAILY, "start": "2020-01-01", "end": "2020-12-31"}),
+        (DAILY, {"depth": 3}),
         (
             {"s3_source_uri": "s3://source/*/CloudTrail/*/", **DAILY},
-            {"s3_source_uri": "s3://source/*/Config/*/", "date_format": "%Y"},
-            2,
+            {"s3_source_uri": "s3://source/*/Config/*/", **DAILY},
         ),
-        ({"depth": 1}, {"depth": 2, "s3_destination_uri": "s3://lake/finer/"}, 2),
+        ({"depth": 1}, {"depth": 2, "s3_destination_uri": "s3://lake/finer/"}),
     ],
 )
 def test_runs_that_cannot_disagree_about_any_object_share_a_destination(
-    first: dict[str, Any], second: dict[str, Any], schemes: int
+    first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     store = a_store()
     for number, given in enumerate((first, second, first, second)):
         run(store, settings(**given), f"run-{number}")
-    there = [key for key in store.contents("lake", "_compactor/") if "/schemes/" in key]
-    assert len(there) == schemes
-    # Each but the first of a destination has a copy.
-    copies = [key for key in store.contents("lake", "_compactor/") if "/scheme-copies/" in key]
-    assert len(copies) == sum(not key.endswith(f"{1:020d}.json") for key in there)
-    assert store.count("create") == schemes + len(copies)
-
-
-def two_schemes() -> MemoryStore:
-    store = a_store()
-    for given in ({"depth": 1}, {"depth": 1, "s3_source_uri": "s3://source/other/"}):
-        run(store, settings(**given))
-    return store
-
-
-def test_the_newest_of_several_schemes_is_brought_back_once_it_is_gone() -> None:
-    store = two_schemes()
-    place = layout.scheme_key(settings(), 2)
-    body = store.get(*place)
-    store.remove(*place)
-    for _ in range(2):
-        with pytest.raises(InvalidInput, match="depth"):
-            run(store, settings(depth=2, s3_source_uri="s3://source/other/"))
-        assert store.get(*place) == body
-    run(store, settings(depth=2, s3_source_uri="s3://source/third/"))
-    assert len(store.contents("lake", "_compactor/data/schemes/")) == 3
-
-
-def test_a_later_scheme_is_added_whatever_becomes_of_its_copy() -> None:
-    store = two_schemes()
-    third = settings(depth=2, s3_source_uri="s3://source/third/")
-    place = layout.scheme_copy_key(settings(), 3)
-
-    def take_away(call: Call) -> None:
-        if call.name == "get" and (call.bucket, call.key) == place:
-            store.hooks.clear()
-            store.remove(*place)
-
-    store.seed(*place, store.get(*layout.scheme_key(settings(), 2)))
-    store.hooks.before.append(take_away)
-    run(store, third)
-    assert store.get(*place) == store.get(*layout.scheme_key(settings(), 3))
-
-
-def test_a_run_that_died_between_a_copy_and_its_scheme_can_be_repeated_by_any() -> None:
-    store = two_schemes()
-    third = settings(depth=2, s3_source_uri="s3://source/third/")
-    store.hooks.crash("after", "create")
-    with pytest.raises(Crashed):
-        run(store, third)
-    store.hooks.clear()
-    run(store, settings(depth=1, s3_source_uri="s3://source/fourth/"))
-    run(store, third)
-    assert len(store.contents("lake", "_compactor/data/schemes/")) == 4
+    places = {settings(**given).s3_destination_uri for given in (first, second)}
+    assert store.count("create") == len(places)
 
 
 def test_of_two_concurrent_first_runs_that_disagree_only_one_goes_on() -> None:
@@ -292,10 +214,9 @@ def test_of_two_concurrent_first_runs_that_disagree_only_one_goes_on() -> None:
     store.hooks.before.append(rival)
     with pytest.raises(InvalidInput, match=r"depth: 1 .*s3://source/logs/\*/\*/"):
         run(store, settings(depth=1))
-    assert len(store.contents("lake", "_compactor/data/schemes/")) == 1
 
 
-def test_a_run_that_died_after_writing_its_scheme_can_be_repeated() -> None:
+def test_a_run_that_died_after_creating_the_identity_can_be_repeated() -> None:
     store = a_store()
     store.hooks.crash("after", "create")
     with pytest.raises(Crashed):
@@ -305,9 +226,9 @@ def test_a_run_that_died_after_writing_its_scheme_can_be_repeated() -> None:
     assert store.count("create") == 1
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"version": 2}', b'{"version": 1, "root": 7}'])
-def test_a_scheme_changed_by_hand_halts_the_run(body: bytes) -> None:
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"version": 2}', b'{"version": 1, "log_id": 7}'])
+def test_an_identity_changed_by_hand_halts_the_run(body: bytes) -> None:
     store = a_store()
-    store.seed(*layout.scheme_key(settings(), 1), body)
-    with pytest.raises(IntegrityError, match=r"schemes/00000000000000000001.json"):
+    store.seed(*settings().layout.identity, body)
+    with pytest.raises(IntegrityError, match=r"identity\.json"):
         run(store, settings())

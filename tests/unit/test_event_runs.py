@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from compactor.errors import InvalidInput, TransientStoreError
-from compactor.log.log import CommitLog
 from compactor.model import Partition, SkipReason
+from compactor.partition.events import open_pending
+from compactor.partition.receipts import Counts
+from compactor.partition.run import compact_partition
 from compactor.registry.items import ItemState
 from compactor.registry.starting import HELD_SECONDS
-from compactor.runs.event_listing import open_pending
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.run_partition import record_partition
 from tests.support.event_world import EventWorld
 from tests.support.memory_store import Crashed
 
@@ -32,9 +31,6 @@ def test_objects_are_compacted_as_their_events_come_and_marked_after_the_commit(
     ]
     assert world.lists_of_the_source() == 0
     world.must_be_finished()
-    commits = set(world.registry.commits.values())
-    assert len(commits) == 2
-    assert all(len(one) == 32 for one in commits)
 
 
 def test_an_event_that_comes_after_its_object_was_compacted_changes_nothing() -> None:
@@ -143,7 +139,7 @@ def test_what_comes_while_a_run_goes_on_is_for_the_next_and_holds_up_nothing() -
     run = world.run_of("run-x", item)
     world.clock.advance(1)
     world.deliver(world.put("a/2.json"))
-    receipt = record_partition(run, Counts())
+    receipt = compact_partition(run, Counts())
     assert (receipt.counts.objects_in, receipt.skipped) == (1, {})
     assert list(world.open_items()) == ["logs/a/2.json"]
     world.sweep()
@@ -199,7 +195,7 @@ def test_what_cannot_be_read_is_left_and_starts_no_run_again() -> None:
     # Discovery passes the partition over, unless it is asked to try again.
     assert list(world.begin("run-x")) == []
     listing = open_pending(world.settings, world.clock.now(), world.table)
-    assert len(next(iter(listing.list_objects("source", "logs/a/")))) == 1
+    assert len(next(iter(listing.of(Partition("source", "logs/a/", "a/"))("")))) == 1
 
 
 def test_other_settings_look_at_what_was_left_again() -> None:
@@ -403,74 +399,33 @@ def test_a_run_under_way_holds_the_next_one_for_six_hours_at_most() -> None:
     assert world.sweep().started is not None
 
 
-def _returned(world: EventWorld, body: bytes) -> str:
-    """The object comes back with the bytes that it had, after clean-up; the message about it."""
+def test_what_is_put_over_a_compacted_object_is_left_and_read_by_no_run() -> None:
+    world = EventWorld(objects=1)
+    world.deliver(world.put("a/1.json"))
+    world.sweep()
+    world.run_started()
+    world.clock.advance(60)
+    world.deliver(world.write("a/1.json", b'{"id": "record-900"}\n'))
+    world.sweep()
+    reads = world.store.count("read_source")
+    (receipt,) = world.run_started()
+    assert (receipt.counts.objects_in, receipt.skipped["overwritten"].objects) == (0, 1)
+    assert world.store.count("read_source") == reads
+    assert world.states() == {"logs/a/1.json": "OVERWRITTEN"}
+    world.clock.advance(3_600)
+    assert world.sweep().started is None
+
+
+def test_an_object_that_comes_back_unchanged_after_clean_up_is_marked_as_compacted() -> None:
+    world = EventWorld(objects=1)
+    world.deliver(world.put("a/1.json"))
+    world.sweep()
+    world.run_started()
+    body = world.store.get("source", "logs/a/1.json")
     world.store.remove("source", "logs/a/1.json")
     world.clock.advance(60)
-    return world.write("a/1.json", body)
-
-
-def _noted(world: EventWorld) -> list[str]:
-    """Keys of which the log says that they were put again."""
-    partition = Partition("source", "logs/a/", "a/")
-    log = CommitLog(world.store, world.settings, partition)
-    return [one.source.key for commit in log.every_commit() for one in commit.again]
-
-
-def test_what_came_back_is_noted_though_its_event_comes_after_another_commit() -> None:
-    world = EventWorld(objects=1)
-    world.deliver(world.put("a/1.json"))
+    world.deliver(world.write("a/1.json", body))
     world.sweep()
-    world.run_started()
-    body = world.store.get("source", "logs/a/1.json")
-    late = _returned(world, body)
-    world.clock.advance(60)
-    world.deliver(world.put("a/2.json"))
-    world.sweep()
-    world.run_started()
-    assert _noted(world) == []
-    world.clock.advance(60)
-    world.deliver(late)
-    world.sweep()
-    world.run_started()
-    assert _noted(world) == ["logs/a/1.json"]
-    # An event that comes twice notes nothing: its object was put before its commit.
-    world.registry.items.clear()
-    world.deliver(late)
-    world.sweep()
-    world.run_started()
-    assert _noted(world) == ["logs/a/1.json"]
-
-
-def test_what_comes_back_while_a_run_goes_on_is_left_to_the_next_one() -> None:
-    world = EventWorld(objects=1)
-    world.deliver(world.put("a/1.json"))
-    world.sweep()
-    world.run_started()
-    body = world.store.get("source", "logs/a/1.json")
-    world.clock.advance(60)
-    world.deliver(world.put("a/2.json"))
-    world.sweep()
-    late = [_returned(world, body)]
-
-    def meanwhile(step: str) -> None:
-        # The run has listed by now, and is about to see what is pending still.
-        if step == "head" and late:
-            world.deliver(late.pop())
-
-    name = next(iter(world.executions.running))
-    (item,) = world.begin(name)
-    world.registry.hook = lambda step: meanwhile(step) if _has_committed(world) else None
-    world.compact(name, item)
-    world.executions.end(name)
-    assert not late
-    assert set(world.open_items()) == {"logs/a/1.json"}
-    world.clock.advance(3_600)
-    world.sweep()
-    world.run_started()
-    assert _noted(world) == ["logs/a/1.json"]
+    (receipt,) = world.run_started()
+    assert (receipt.counts.objects_in, receipt.counts.marked) == (0, 1)
     world.must_be_finished()
-
-
-def _has_committed(world: EventWorld) -> bool:
-    return len(world.destination()) == 4

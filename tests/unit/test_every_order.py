@@ -25,24 +25,20 @@ STATE = "_compactor/compacted/"
 _READS = frozenset({"list_level", "list_objects", "read_source", "get", "head"})
 _MOST_ORDERS = 2_000
 # One in so many moments at which a worker may die is tried.
-_NTH = 23
+_NTH = 2
 _OUTPUTS, _IDENTITY = "list_level compacted/", "(create|get) .*/identity.json"
 _UPLOAD, _PART, _PUBLISHED = "create_upload", "upload_part", "complete_upload"
-_COMMIT, _WITNESS = r"create .*/\d+.json.gz", r"create .*/\d+.witness.json"
-_CHECKPOINT, _SCHEME = "create .*checkpoint.json.gz", "create .*/schemes/"
+_COMMIT = r"create .*/\d+.json.gz"
+_CHECKPOINT = "create .*checkpoint.json.gz"
 #: Of each two, every request of the first kind takes effect before any of the second is made.
 WRITE_ORDER = (
     (_OUTPUTS, _IDENTITY),
     (_IDENTITY, _UPLOAD),
     (_UPLOAD, _PART),
     (_PART, _COMMIT),
-    ("list_objects .*/schemes/", _COMMIT),
-    (_SCHEME, _COMMIT),
-    (_COMMIT, _WITNESS),
-    (_WITNESS, _PUBLISHED),
+    (_COMMIT, _PUBLISHED),
     (_PUBLISHED, _CHECKPOINT),
     (_PUBLISHED, "put .*/receipts/"),
-    (_CHECKPOINT, "put .*/at-rest.json"),
 )
 
 
@@ -135,19 +131,7 @@ def later_run() -> World:
     return world
 
 
-def run_beside_another() -> World:
-    """The first run of a source; the scheme of another one is there."""
-    world = first_run()
-    log_of_another_source(world, "s3://source/others/")
-    return world
-
-
-def log_of_another_source(world: World, uri: str) -> None:
-    log = CommitLog(world.store, settings(s3_source_uri=uri), PARTITION)
-    log.prepare(log.load())
-
-
-@pytest.mark.parametrize("make", [first_run, later_run, run_beside_another])
+@pytest.mark.parametrize("make", [first_run, later_run])
 def test_every_order_leaves_the_same_objects_and_keeps_the_order_of_writes(
     make: Callable[[], World],
 ) -> None:
@@ -161,7 +145,7 @@ def test_every_order_leaves_the_same_objects_and_keeps_the_order_of_writes(
         assert left == expected, played.calls
         assert played.world.store.unfinished_uploads("lake") == {}
         must_be_in_order(played)
-    assert len(orders) > 100, "little goes on at once, or only one order of it is played"
+    assert len(orders) > 10, "little goes on at once, or only one order of it is played"
 
 
 def objects_of(world: World) -> Mapping[str, object]:
@@ -173,9 +157,9 @@ def objects_of(world: World) -> Mapping[str, object]:
 def must_be_in_order(played: Played) -> None:
     for first, second in WRITE_ORDER:
         before, behind = played.numbers(first), played.numbers(second)
-        # A scheme that is remembered is not written.
+        # A log with entries needs no LIST of outputs.
         assert behind, second
-        assert before or first == _SCHEME, first
+        assert before or first == _OUTPUTS, first
         assert not before or max(before) < min(behind), (first, second, played.calls)
 
 
@@ -193,7 +177,7 @@ def test_whatever_order_a_worker_dies_in_the_next_one_makes_it_good(
             one.world.run()
             one.world.must_be_finished()
             deaths += 1
-    assert deaths > 100
+    assert deaths > 60
 
 
 def another_destination() -> World:
@@ -245,29 +229,17 @@ def test_in_no_order_is_anything_written_for_a_log_that_is_not_this_partitions(
     assert orders > 1
 
 
-def no_scheme() -> World:
-    world = later_run()
-    world.store.remove("lake", f"{STATE}schemes/{1:020d}.json")
-    return world
-
-
-def another_scheme() -> World:
+def other_partitions() -> World:
     world = first_run()
-    log_of_another_source(world, "s3://source/logs/2026/")
+    log = CommitLog(world.store, settings(s3_source_uri="s3://source/logs/2026/"), PARTITION)
+    log.claim(log.load())
     return world
 
 
-@pytest.mark.parametrize(
-    ("make", "error"), [(no_scheme, IntegrityError), (another_scheme, InvalidInput)]
-)
-def test_in_no_order_is_anything_left_where_sources_were_divided_otherwise(
-    make: Callable[[], World], error: type[CompactorError]
-) -> None:
+def test_in_no_order_is_anything_stored_where_the_source_was_divided_otherwise() -> None:
     orders = 0
-    for played in every_order(make):
+    for played in every_order(other_partitions):
         orders += 1
-        assert isinstance(played.error, error), (played.error, played.calls)
-        kinds = {one.partition(" ")[0] for one in played.written}
-        assert kinds <= {"create_upload", "upload_part", "abort_upload"}, played.written
-        assert played.world.store.unfinished_uploads("lake") == {}
+        assert isinstance(played.error, InvalidInput), (played.error, played.calls)
+        assert played.written == []
     assert orders > 1

@@ -90,8 +90,8 @@ def test_the_setting_that_decides_is_named(
 
 
 def test_a_partition_that_no_worker_may_take_leaves_its_sources(asked: Command) -> None:
-    fields = {"depth": 3, "min_objects": 1, "lambda_max_seconds": 0}
-    for engine, reason in (("none", "oversized"), ("emr", None)):
+    fields = {"depth": 3, "min_objects": 1, "lambda_max_bytes": 0}
+    for engine, reason in (("none", "oversized"), ("emr_serverless", None)):
         world = with_report(World(**fields, spark_engine=engine))
         found = asked(world, put(world, "a.json", LINE, DAY))
         assert (found["candidate"], found["reason"]) == (reason is None, reason)
@@ -224,11 +224,12 @@ def test_a_quarantined_source_says_why_and_what_would_decide_it(asked: Command) 
     assert found["output"] is None
 
 
-def test_a_source_that_changed_after_its_commit_is_a_candidate_again(asked: Command) -> None:
+def test_what_is_put_over_a_compacted_source_is_no_candidate(asked: Command) -> None:
     world = with_report(old_world(depth=3, min_objects=1))
     key = put(world, "a.json", LINE * 9, DAY)
     found = asked(world, key)
-    assert found["candidate"] is True
+    assert found["candidate"] is False
+    assert "put over an object that was compacted already" in found["lines"]["candidate"]
     assert "the object has changed since" in found["lines"]["commit"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -9,11 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from compactor.s3.store import make_client
+from compactor.table_formats.installed import install_command
 from compactor_cli.machine import extras
 from compactor_cli.whole import Machine, run_here
 from compactor_local.embedded import embedded_s3
@@ -46,6 +49,26 @@ def test_a_run_with_rows_asks_for_arrow_before_its_first_request(
         run_here(settings(**given), nowhere)
 
 
+@pytest.mark.parametrize(
+    ("origin", "named"),
+    [
+        (
+            '{"archive_info": {}, "url": "file:///opt/me/a%20b/s3_compactor-1.0-py3-none-any.whl"}',
+            "/opt/me/a b/s3_compactor-1.0-py3-none-any.whl[rows]",
+        ),
+        ('{"dir_info": {"editable": true}, "url": "file:///opt/me/s3-compactor"}', None),
+        ('{"archive_info": {}, "url": "https://example.com/s3_compactor-1.0.whl"}', None),
+        (None, None),
+    ],
+)
+def test_an_extra_is_installed_from_the_wheel_that_the_program_came_from(
+    monkeypatch: pytest.MonkeyPatch, origin: str | None, named: str | None
+) -> None:
+    installed = SimpleNamespace(read_text=lambda name: {"direct_url.json": origin}[name])
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda _: installed)
+    assert install_command("rows") == f"pip install '{named or 's3-compactor[rows]'}'"
+
+
 def test_nothing_is_imported_to_find_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "moto", raising=False)
     extras.require("local", "the demo")
@@ -54,16 +77,15 @@ def test_nothing_is_imported_to_find_out(monkeypatch: pytest.MonkeyPatch) -> Non
 
 # A command, an optional package that it imports, and the command that installs it.
 _ABSENT = [
-    (("query", "s3://lake/d/", "SELECT 1"), "duckdb", "s3-compactor[query]"),
     (("demo",), "moto", "s3-compactor[local]"),
     (
         ("run", "s3://source/logs/", "s3://lake/d/", "--output-format", "parquet"),
         "pyarrow",
         "[rows]",
     ),
-    (("tables", "scan", "sql:sqlite:///no.db#c:a.b"), "pyiceberg", "s3-compactor[iceberg]"),
-    (("tables", "scan", "sql:sqlite:///no.db#c:a.b"), "sqlalchemy", "pyiceberg[sql-sqlite]"),
-    (("tables", "scan", "delta:s3://lake/t/"), "pyarrow", "s3-compactor[rows]"),
+    (("maintain", "plan", "sql:sqlite:///no.db#c:a.b"), "pyiceberg", "s3-compactor[iceberg]"),
+    (("maintain", "plan", "sql:sqlite:///no.db#c:a.b"), "sqlalchemy", "pyiceberg[sql-sqlite]"),
+    (("maintain", "plan", "delta:s3://lake/t/"), "pyarrow", "s3-compactor[rows]"),
 ]
 _WITHOUT = """
 import sys

@@ -9,21 +9,19 @@ from unittest.mock import patch
 import pytest
 
 from compactor.destination import LOG_METADATA
-from compactor.discovery.work_items import WorkItem
 from compactor.limits import WorkerLimits
 from compactor.log.log import CommitLog
 from compactor.model import SkipReason
 from compactor.planning import packing
+from compactor.report.declared import coverage_lines
 from compactor_cli.commands.plan import Forecast, coverage_of, forecast
 from tests.support.examples import NOW, PARTITION
 from tests.support.world import LOG_LINE, World
 
-ITEM = WorkItem(PARTITION.path, PARTITION.bucket, PARTITION.prefix, 1, 1)
-
 
 def forecast_of(world: World) -> Forecast:
     with patch("time.time", world.clock.now):
-        (found,) = forecast([ITEM], world.settings, world.store)
+        (found,) = forecast([PARTITION], world.settings, world.store)
     return found
 
 
@@ -79,7 +77,7 @@ def test_plan_leaves_out_what_a_run_finds_to_be_outputs() -> None:
     world.add("a.json", '{{"id": "{}"}}')
     world.add("c.json", '{{"id": "{}"}}')
     world.add("d.json", '{{"id": "{}"}}')
-    name = PARTITION.prefix + f"b-{'0' * 32}.json"
+    name = PARTITION.prefix + f"compacted-{'0' * 32}.json"
     body = b'{"id": "record-99"}\n'
     world.store.seed("source", name, body, last_modified=NOW - 86_400)
     objects = world.store._buckets["source"].objects
@@ -92,21 +90,6 @@ def test_plan_leaves_out_what_a_run_finds_to_be_outputs() -> None:
     assert found.objects == 3
 
 
-def test_plan_names_what_was_put_again_after_its_commit() -> None:
-    world = World()
-    for name in ("a.json", "b.json"):
-        world.add(name, '{{"id": "{}"}}')
-    world.run()
-    world.clock.advance(10)
-    key = f"{PARTITION.prefix}a.json"
-    body = world.store.contents("source", key)[key]
-    world.store.seed("source", key, body, last_modified=world.clock.now() + 5)
-    found = forecast_of(world)
-    assert found.plan.skipped[SkipReason.AGAIN].objects == 1
-    assert not found.plan.groups
-    assert world.run().skipped["delivered_again"].objects == 1
-
-
 def test_plan_counts_what_each_declaration_covers_and_what_none() -> None:
     declared = [
         {"match": "*.csv", "format": "csv", "header": True},
@@ -115,8 +98,10 @@ def test_plan_counts_what_each_declaration_covers_and_what_none() -> None:
     world = World(formats=declared)
     for name in ("a.csv", "b.csv", "c.json"):
         world.put(name, b"id,count\n1,2\n")
-    assert coverage_of(world.settings, [forecast_of(world)]) == {
-        '*.csv: {"format":"csv","header":true}': (2, 26),
-        '*.x: {"format":"text"}': (0, 0),
-        "": (1, 13),
-    }
+    covered = coverage_of(world.settings, [forecast_of(world)])
+    assert covered == {"1": (2, 26), "0": (1, 13)}
+    assert coverage_lines(world.settings.formats, covered) == [
+        'formats declares 2 objects, 26 B: *.csv: {"format":"csv","header":true}',
+        'formats declares 0 objects, 0 B: *.x: {"format":"text"}',
+        "not declared: 1 object, 13 B, compacted if named, dated or proven",
+    ]

@@ -16,12 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from compactor import layout
 from compactor.aws.registry_rows import head_key, item_key
 from compactor.log.encoding import encode_checkpoint, encode_commit
 from compactor.log.entries import Commit, Output
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import SliceFacts
+from compactor.log.manifest import ManifestRow, SliceFacts
 from compactor.log.state import LogState
 from compactor.model import (
     Compression,
@@ -47,7 +45,6 @@ from tests.support.format_by_hand import (
     group_id,
     partition_id,
     restored,
-    seen_digest,
     settings_name,
     totals,
 )
@@ -109,22 +106,18 @@ def test_what_a_void_entry_left_alone_stays_so() -> None:
     row = ManifestRow(one, 0, 5, 5, 9, SliceFacts(1))
     first = Commit(1, "c1", "run", 1.0, "source", "g", output, (row,), left, decided_by="d")
     void = replace(first.voided("run"), sequence=2)
-    product, fold = LogState(path="a/"), Fold()
+    product, fold = LogState(), Fold()
     for commit in (first, void):
         product.add(commit)
         fold.add(json.loads(gzip.decompress(encode_commit(commit))))
-    require_fold(json.loads(gzip.decompress(encode_checkpoint(product))), fold, "a/")
-    assert (fold.committed, fold.contents) == (set(), [])
+    require_fold(json.loads(gzip.decompress(encode_checkpoint(product, "a/"))), fold, "a/")
+    assert fold.committed == set()
     assert (len(fold.quarantined), len(fold.passing)) == (1, 1)
 
 
-def test_every_entry_has_its_witness_and_names_the_identity(state: State) -> None:
+def test_every_entry_names_the_identity(state: State) -> None:
     log_id = state.document("identity.json")["log_id"]
-    for path, entry in state.entries():
-        name = f"partitions/{path}commits/{entry['sequence']:020d}.witness.json"
-        witness = {"version": 1, "commit_id": entry["commit_id"], "log_id": log_id}
-        assert state.document(name) == witness
-        assert entry["log_id"] == log_id
+    assert {entry["log_id"] for _, entry in state.entries()} == {log_id}
 
 
 def test_every_group_id_and_output_key_follows_from_settings_and_sources(state: State) -> None:
@@ -132,7 +125,7 @@ def test_every_group_id_and_output_key_follows_from_settings_and_sources(state: 
     for path, entry in state.entries():
         output, columns = entry["output"], entry["manifest"]
         # What an entry leaves alone was planned for the group, nobody knows at which place.
-        if output is None or entry["quarantined"] or entry["again"]:
+        if output is None or entry["quarantined"]:
             continue
         settings = state.document(f"runs/{entry['run_id']}/settings.json")
         sources = [
@@ -218,26 +211,6 @@ def test_a_quarantine_names_its_settings(state: State) -> None:
     assert names == {name}
 
 
-def test_a_partition_at_rest_has_the_digest_of_its_log(state: State) -> None:
-    compared = 0
-    for path, log in state.logs.items():
-        name = f"partitions/{path}at-rest.json"
-        if ("lake", STATE + name) not in state.bodies:
-            continue
-        below = f"{STATE}partitions/{path}commits/"
-        names = [
-            f"{one['sequence']:020d}{end}" for one in log for end in (".json.gz", ".witness.json")
-        ]
-        names.append(f"{len(log):020d}.checkpoint.json.gz")
-        listed = [
-            state.listed["lake", below + one]
-            for one in names
-            if ("lake", below + one) in state.listed
-        ]
-        compared += state.document(name)["log"] == seen_digest(listed)
-    assert compared >= 5
-
-
 SETTINGS = [
     {},
     {"format": "text", "compression": "zstd"},
@@ -274,7 +247,6 @@ def test_the_example_of_the_document_follows_its_own_rules() -> None:
     assert entry["group_id"] == group_id(settings, sources, copied=False)
     assert entry["output"]["key"] == f"compacted/csv/compacted-{entry['group_id']}.csv"
     assert entry["log_id"] == shown["Identity"]["log_id"]
-    assert entry["commit_id"] == shown["Witness"]["commit_id"]
 
 
 def test_rows_of_the_registry_have_the_keys_of_the_rule() -> None:
@@ -295,7 +267,7 @@ def test_names_of_tables_and_root_partitions_follow_the_rule() -> None:
     settings = Settings.from_input(
         {"s3_source_uri": "s3://source/", "s3_destination_uri": "s3://lake/out/"}
     )
-    assert layout.identity_key(settings) == ("lake", "_compactor/out/identity.json")
+    assert settings.layout.identity == ("lake", "_compactor/out/identity.json")
     partition, switch = Partition("source", "a/b/", "a/b/"), "0" * 32
     below = f"compactor-readers/out/p-{partition_id('a/b/')}/{switch}/"
     assert manifest_prefix(settings, partition, switch) == ("lake", below)

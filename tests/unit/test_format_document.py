@@ -11,16 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compactor import layout
 from compactor.cleaning.clean_up_list import read_due
-from compactor.discovery.discovery_pieces import Partitions, Piece, Pieces
-from compactor.discovery.location_checks import NamedLevels
-from compactor.discovery.work_items import WorkItem
-from compactor.log import identity, schemes
-from compactor.log.identity import LogIdentity
-from compactor.log.left_alone import BY_SETTINGS
-from compactor.log.schemes import Scheme
-from compactor.model import PASSING_REASONS, Partition, Skipped
+from compactor.discovery.work_list import partition_from
+from compactor.log.counts import BY_SETTINGS
+from compactor.model import PASSING_REASONS, Partition
 from compactor.report.run_records import SparkErrorLine
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
@@ -53,9 +47,8 @@ KEYS = told_keys(TEXT)
 REST = "runs/<run id>/<rest>"
 PATTERNS = [pattern_of(one.key) for one in KEYS if one.key != REST]
 # Documents whose fields no type of the code has.
-WRITTEN_BY_HAND = {"Identity", "Scheme", "ParquetSchema"}
+WRITTEN_BY_HAND = {"ParquetSchema"}
 # Documents that only a discovery of several invocations leaves.
-RESUMED = {"Partitions", "Piece"}
 # Not documents of one type.
 OTHER_EXAMPLES = {"settings", "spark"}
 EXAMPLES = {name: json.loads(body) for name, body in blocks_of(TEXT, "json")}
@@ -146,9 +139,7 @@ def test_the_examples_are_such_documents_and_every_type_is_in_one() -> None:
 def test_what_is_versions_hand_has_the_fields_that_are_documented() -> None:
     settings = load().settings
     made = {
-        "Identity": identity._encode(LogIdentity("a", settings.s3_destination_uri)),
-        "Scheme": schemes._encode(Scheme.of(settings)),
-        "ParquetSchema": load().store.get(*layout.parquet_schema_key(settings, 1)),
+        "ParquetSchema": load().store.get(*settings.layout.parquet_schema(1)),
     }
     assert made.keys() == WRITTEN_BY_HAND
     for name, body in made.items():
@@ -166,7 +157,6 @@ def test_what_a_run_writes_has_the_fields_that_are_documented() -> None:
     number = f"{3:020d}"
     written = {
         "Entry": f"{log}commits/{number}.json.gz",
-        "Witness": f"{log}commits/{number}.witness.json",
         "Checkpoint": f"{log}commits/{number}.checkpoint.json.gz",
         "CleanUpRecord": f"{log}cleaned/{2:020d}.json",
         "Discovery": f"{run}discovery.json",
@@ -183,27 +173,7 @@ def test_what_a_run_writes_has_the_fields_that_are_documented() -> None:
     others = {"ProbeRecord", "TableReceipt", "Round"}
     # Compared in test_leases.
     others |= {"Lease", *MAINTENANCE_RUN}
-    assert {*others, *RESUMED, *written} >= set(NUMBERED)
-
-
-def test_what_a_resumed_discovery_leaves_has_the_fields_that_are_documented() -> None:
-    stored = load()
-    pieces = Pieces(stored.settings, "today-1", stored.store)
-    piece = Piece(0, 1, [], [], 0, NamedLevels(), Skipped(0, 0), {})
-    pieces.begin(Partitions(["logs/a/"], piece))
-    pieces.add(1, piece)
-    run = f"{STATE}runs/today-1/"
-    written = {
-        "Partitions": f"{run}discovery/partitions.json",
-        "Piece": f"{run}discovery/pieces/000001.json",
-    }
-    state = stored.store.contents("lake", run)
-    assert set(state) == set(written.values())
-    for name, key in written.items():
-        assert keys_of(state[key]) == set(table_of(name)), name
-        assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS)
-    assert written.keys() == RESUMED
-    require_ways(stored.store)
+    assert {*others, *written} >= set(NUMBERED)
 
 
 def test_what_a_maintenance_run_leaves_has_the_fields_that_are_documented() -> None:
@@ -251,7 +221,6 @@ def test_what_a_publisher_leaves_has_the_fields_that_are_documented(
     number = f"{1:020d}"
     written = {
         "TableEntry": f"{STATE}table/{number}.json",
-        "Witness": f"{STATE}table/{number}.witness.json",
         "PublishedMark": f"{STATE}table/{number}.published.json",
         "TableCheckpoint": f"{STATE}table/{number}.checkpoint.json",
         "TableHint": f"{STATE}table/hint.json",
@@ -272,8 +241,8 @@ def test_the_examples_of_lists_settings_and_spark_are_read() -> None:
     given = EXAMPLES["settings"]
     assert set(given) == set(FIELDS)
     assert Settings.from_input(given).to_dict() == given
-    items, due = EXAMPLES["WorkItem"], EXAMPLES["DueWork"]
-    assert [WorkItem.from_dict(item).to_dict() for item in items] == items
+    items, due = EXAMPLES["Partition"], EXAMPLES["DueWork"]
+    assert [msgspec.to_builtins(partition_from(item)) for item in items] == items
     assert [one.to_dict() for one in read_due(json.dumps(due).encode())] == due
     spark = json.dumps(EXAMPLES["spark"])
     assert msgspec.json.decode(spark, type=SparkErrorLine).error == "IntegrityError"

@@ -27,3 +27,18 @@ def test_a_blank_line_above_the_only_row_shows_its_line_end(end):
     world.run()
     (output,) = world.store.contents("lake", "compacted/").values()
     assert output == end + b"1,2" + end + b"3,4" + end
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_few_blank_lines_are_a_source_without_records_and_many_are_left_alone(header):
+    world = World(formats=[{"format": "csv", "header": header}])
+    world.put("a.csv", b"id,name\n1,2\n")
+    world.put("b.csv", b"\n" * 64)
+    world.put("c.csv", b"\r\n" * 40_000)
+    receipt = world.run()
+    assert (receipt.counts.objects_in, receipt.counts.quarantined) == (2, 1)
+    (line,) = receipt.quarantined
+    assert line.key.endswith("c.csv")
+    assert "nothing but blank lines" in line.detail
+    (output,) = world.store.contents("lake", "compacted/").values()
+    assert output == b"id,name\n1,2\n"

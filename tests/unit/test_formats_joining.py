@@ -16,7 +16,7 @@ from compactor.encoding.encoders import encoder
 from compactor.errors import UnreadableSource
 from compactor.formats import Declaration, detect, framer_for, spec_of
 from compactor.formats.framing import Framed, Framer
-from compactor.log.slice_facts import SliceFacts, restore_slice
+from compactor.log.manifest import SliceFacts, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
 from tests.support.framing import facts_of
 

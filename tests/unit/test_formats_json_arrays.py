@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed, Framer
-from compactor.log.slice_facts import restore_slice
+from compactor.log.manifest import restore_slice
 from compactor.model import Compression, Format, Signature
 from compactor_cli.commands import verify
 from tests.support.framing import facts_of

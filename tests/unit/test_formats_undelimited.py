@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from compactor.errors import UnreadableSource
 from compactor.formats import framer_for
 from compactor.formats.framing import Framed, Framer
-from compactor.log.slice_facts import restore_slice
+from compactor.log.manifest import restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
 from tests.support.examples import TOO_DEEP
 from tests.support.framing import facts_of

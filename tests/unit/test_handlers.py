@@ -20,7 +20,6 @@ from compactor.invocation import kept_store
 from compactor.limits import WorkerLimits
 from compactor.settings.settings import Settings
 from compactor_handlers import compact_partition, discover, report, runtime
-from tests.support.examples import seconds_of
 from tests.support.moto_server import moto_server
 
 if TYPE_CHECKING:
@@ -156,12 +155,12 @@ def test_discover_shows_where_the_work_lists_lie(
 ) -> None:
     found = logs.discover()
     told = [metrics_of(one) for one in emitted(capsys) if "ColdStart" not in one]
-    assert told == [{"WorkItems": 2, "OversizedPartitions": 0, "RestingPartitions": 0}]
-    assert (found["run_id"], found["started_at"], found["work"]) == ("run-1", STARTED, True)
-    assert (found["item_count"], found["oversized_count"]) == (2, 0)
+    assert told == [{"WorkItems": 2}]
+    assert (found["run_id"], found["started_at"], found["lags"]) == ("run-1", STARTED, False)
+    assert found["item_count"] == 2
     assert found["run_uri"] == f"s3://{logs.lake}/_compactor/compacted/runs/run-1/"
     assert found["max_concurrency"] == 100
-    assert [(i["path"], i["objects"]) for i in logs.items(found)] == [("a/", 5), ("b/", 2)]
+    assert [i["path"] for i in logs.items(found)] == ["a/", "b/"]
     again = answer_of(
         discover.handler, {"input": found["settings"], "run_id": "run-2", "started_at": STARTED}
     )
@@ -176,21 +175,9 @@ def test_an_input_that_names_no_spark_gets_the_one_it_is_deployed_with(
     assert logs.discover(spark_engine="none")["settings"]["spark_engine"] == "none"
 
 
-def test_discovery_counts_the_memory_that_the_workers_are_deployed_with(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(4):
-        place.put(f"logs/a/{number}.json.gz", b"x" * 5_000_000)
-    # 20 MB of gzip take 1.3 seconds on two processors.
-    assert place.discover(lambda_max_seconds=2)["item_count"] == 1
-    monkeypatch.setenv("COMPACTOR_WORKER_MB", "884")
-    found = place.discover(lambda_max_seconds=2)
-    assert (found["item_count"], found["oversized_count"]) == (0, 1)
-
-
 def test_discover_without_objects_has_no_work(place: Place) -> None:
     found = place.discover()
-    assert found["work"] is False
+    assert found["item_count"] == 0
     assert place.items(found) == []
 
 
@@ -368,7 +355,6 @@ MISTAKES: tuple[tuple[dict[str, Any], str], ...] = (
 )
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 @pytest.mark.parametrize(("given", "field"), MISTAKES)
 def test_a_mistake_in_the_input_ends_discovery_under_the_name_the_workflow_knows(
     place: Place, given: dict[str, Any], field: str
@@ -380,7 +366,6 @@ def test_a_mistake_in_the_input_ends_discovery_under_the_name_the_workflow_knows
     assert caught.value.field == field
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 def test_an_event_that_is_no_work_item_is_refused(place: Place) -> None:
     found = place.discover()
     with pytest.raises(InvalidInput, match="item"):
@@ -430,13 +415,18 @@ def test_a_spark_failure_is_reported_with_the_jobs_own_line(place: Place) -> Non
     assert verdict["cause"] == "Spark: SchemaClash: column id: int and string"
 
 
-def test_partitions_for_spark_are_counted_apart(logs: Place) -> None:
-    found = logs.discover(lambda_max_seconds=seconds_of(4.5))
-    assert (found["item_count"], found["oversized_count"]) == (1, 1)
+def test_a_worker_leaves_to_spark_what_is_more_than_it_takes(logs: Place) -> None:
+    size = sum(len(body) for body in logs.contents(logs.source, "logs/a/").values())
+    found = logs.discover(lambda_max_bytes=size)
+    answers = {item["path"]: logs.compact(found, item) for item in logs.items(found)}
+    assert {path: one["oversized"] for path, one in answers.items()} == {"a/": False, "b/": True}
+    bucket, prefix = found["oversized"]["bucket"], found["oversized"]["prefix"]
+    assert [json.loads(one)["path"] for one in logs.contents(bucket, prefix).values()] == ["b/"]
     event = {"run_id": "run-1", "started_at": STARTED, "settings": found["settings"]}
     verdict = answer_of(report.handler, event)
+    # Its Spark job has not run.
     assert (verdict["spark_partitions"], verdict["oversized_partitions"]) == (1, 0)
-    assert verdict["failed_partitions"] == 2
+    assert (verdict["failed_partitions"], verdict["totals"]["objects_in"]) == (1, 5)
 
 
 class Later(SystemClock):
@@ -456,23 +446,12 @@ def test_the_store_of_a_warm_function_is_the_same(place: Place) -> None:
     assert runtime.store_for(other) is not runtime.store_for(one)
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
-def test_a_discovery_that_is_short_of_time_is_called_again_until_the_lists_are_written(
-    logs: Place,
-) -> None:
-    plenty = logs.discover()
-    event = {"input": plenty["settings"], "run_id": "run-2", "started_at": STARTED}
-    # At the start of store, working time, discovery and counting; then it is over.
+def test_a_discovery_that_cannot_end_in_time_says_what_to_set(logs: Place) -> None:
+    event = {"input": logs.input(), "run_id": "run-2", "started_at": STARTED}
+    # At the start of store, working time and discovery; then it is over.
     short = Context(milliseconds=(900_000,) * 4 + (1_000,))
-    answer = answer_of(discover.handler, event, short)
-    assert answer == {"status": "more", "partitions": 2, "counted": 0}
-    # Lambda would give six minutes more.
-    short = Context(milliseconds=(900_000,) * 4 + (380_000,))
-    assert answer_of(discover.handler, event, short)["status"] == "more"
-    found = answer_of(discover.handler, event)
-    assert found["status"] == "done"
-    assert logs.items(found) == logs.items(plenty)
-    assert (found["item_count"], found["work"]) == (2, True)
+    with pytest.raises(InvalidInput, match="depth: one call cannot list the prefixes of"):
+        answer_of(discover.handler, event, short)
 
 
 def test_a_batch_of_partitions_is_compacted_as_each_alone(
@@ -491,25 +470,25 @@ def test_a_batch_of_partitions_is_compacted_as_each_alone(
 
 
 def test_discovery_says_how_many_partitions_make_a_batch(place: Place) -> None:
-    for number in range(6):
+    for number in range(17):
         place.put(f"logs/{number}/1.json", b"{}\n")
     assert place.discover()["batch_partitions"] == 1
-    assert place.discover(max_concurrency=2)["batch_partitions"] == 3
+    assert place.discover(max_concurrency=1)["batch_partitions"] == 8
 
 
-def test_the_partitions_of_a_batch_look_at_the_scheme_once(place: Place) -> None:
+def test_the_partitions_of_a_batch_read_the_identity_once(place: Place) -> None:
     for name in "ab":
         place.put(f"logs/{name}/1.json", b"{}\n")
     found = place.discover()
     of_run = {"run_id": "run-1", "settings": found["settings"]}
     batch = {"BatchInput": of_run, "Items": place.items(found)}
     answer = answer_of(compact_partition.handler, {"batch": batch, "attempt": 0})
-    # The first one of all writes it.
+    # The first one of all creates it.
     of_second = {**of_run, "run_id": "run-2"}
     again = {"batch": {**batch, "BatchInput": of_second}, "attempt": 0}
     for name in "ab":
         place.put(f"logs/{name}/2.json", b"{}\n")
     answer = answer_of(compact_partition.handler, again)
     first, second = (one["counts"]["requests"] for one in answer["done"])
-    assert second["LIST"] == first["LIST"] - 1
-    assert second["GET"] < first["GET"]
+    assert second["LIST"] == first["LIST"]
+    assert second["GET"] == first["GET"] - 1

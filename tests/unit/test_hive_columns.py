@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compactor.readers.parquet_columns import NoHiveType, hive_columns
+from compactor.rows.hive_types import NoHiveType, hive_columns
 
 
 def schema_of(fields: list[tuple[str, Any]], **options: Any) -> pa.Schema:

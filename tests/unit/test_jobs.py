@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,10 @@ import pytest
 
 from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
-from compactor_cli.commands import COMMANDS, build_parser, main
-from compactor_cli.commands.options import fields_from
+from compactor_cli.commands import COMMANDS, command, main, runs
 from compactor_cli.jobs import JOB_FILE, read_job, require_free, save_job
+from compactor_cli.parameters import fields_from
+from tests.support.typed_commands import parsed
 
 SOURCE, DESTINATION = "s3://logs/raw/*/", "s3://lake/out/"
 PLACES = f's3_source_uri = "{SOURCE}"\ns3_destination_uri = "{DESTINATION}"\n'
@@ -38,17 +38,13 @@ def directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def parsed(*words: str) -> argparse.Namespace:
-    return build_parser(words).parse_args(words)
-
-
 def fields(*words: str) -> dict[str, Any]:
     return fields_from(parsed(*words))
 
 
-@pytest.mark.parametrize("command", ["plan", "run", "start", "adopt"])
-def test_a_name_stands_for_source_destination_and_every_setting(command: str) -> None:
-    found = fields(command, "logs")
+@pytest.mark.parametrize("path", ["plan", "run", "runs start"])
+def test_a_name_stands_for_source_destination_and_every_setting(path: str) -> None:
+    found = fields(*path.split(), "logs")
     assert found == {
         "s3_source_uri": SOURCE,
         "s3_destination_uri": DESTINATION,
@@ -67,9 +63,6 @@ def test_a_name_stands_for_source_destination_and_every_setting(command: str) ->
         ("verify", "logs"),
         ("clean-up", "logs"),
         ("ls", "logs", "raw/"),
-        ("report", "logs"),
-        ("report", "logs", "20261121T060102Z-1a2b3c"),
-        ("query", "--below", "logs", "logs", "SELECT 1"),
         ("restore", "--all", "logs"),
         ("table", "refresh", "logs"),
     ],
@@ -84,8 +77,6 @@ def test_commands_take_from_a_job_what_they_have_options_for(words: tuple[str, .
 
 def test_further_words_stay_where_they_are() -> None:
     assert parsed("ls", "logs", "raw/", "--since", "7d").pattern == "raw/"
-    assert parsed("report", "logs", "r1").run_id == "r1"
-    assert parsed("query", "logs", "SELECT 1").statement == "SELECT 1"
 
 
 def test_options_override_a_job_and_a_window_replaces_its_window() -> None:
@@ -98,15 +89,71 @@ def test_options_override_a_job_and_a_window_replaces_its_window() -> None:
     assert (found["depth"], found["settle_seconds"]) == (2, 0)
 
 
-def test_another_file_can_be_named(directory: Path) -> None:
+def test_another_file_can_be_named(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (directory / JOB_FILE).rename(directory / "other.toml")
     assert fields("plan", "--job-file", "other.toml", "flat")["depth"] == 2
     assert fields("plan", "flat", "--job-file=other.toml")["depth"] == 2
+    for words in (
+        ("--job-file", "other.toml", "plan", "x"),
+        ("plan", "x", "--job-file=other.toml"),
+    ):
+        assert main([*words]) == 2
+        assert "other.toml has logs, flat" in capsys.readouterr().err
 
 
-def test_the_run_of_a_deployed_stack_is_no_job() -> None:
-    assert parsed("report", "nightly").s3_destination_uri == "nightly"
-    assert parsed("report", "--json").run_id is None
+@pytest.mark.parametrize(
+    ("words", "run_id"),
+    [
+        (("20261121T060102Z-1a2b3c",), "20261121T060102Z-1a2b3c"),
+        (("3f2504e0-4f89-11d3-9a0c-0305e82c3301",), "3f2504e0-4f89-11d3-9a0c-0305e82c3301"),
+        (("nightly", "--stack", "mine"), "nightly"),
+        (("nightly", "--region", "eu-west-1"), "nightly"),
+        ((), None),
+    ],
+)
+def test_the_run_of_a_deployed_stack_is_no_job(words: tuple[str, ...], run_id: str | None) -> None:
+    args = parsed("runs", "show", *words)
+    assert runs.place_of(args) is None
+    assert args.run_id == run_id
+
+
+def test_a_run_of_the_stack_in_the_environment_is_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMPACTOR_STACK", "mine")
+    assert runs.place_of(parsed("runs", "show", "nightly")) is None
+
+
+def test_the_runs_of_a_job_are_where_its_settings_say() -> None:
+    args = parsed("runs", "show", "logs", "r1")
+    place = runs.place_of(args)
+    assert place is not None
+    assert (place[0].uri, place[1]) == ("s3://lake/_compactor/out/", "http://127.0.0.1:9000")
+    assert args.run_id == "r1"
+    args = parsed("runs", "show", "nightly", "--state-uri", "s3://lake/_compactor/")
+    place = runs.place_of(args)
+    assert place is not None
+    assert (place[0].uri, args.run_id) == ("s3://lake/_compactor/", "nightly")
+
+
+@pytest.mark.parametrize("has_file", [True, False])
+def test_runs_show_answers_a_job_that_is_not_there_as_run_does_and_asks_no_stack(
+    directory: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    has_file: bool,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("no stack is looked up")
+
+    monkeypatch.setattr("compactor_cli.commands.runs.deployed_stack", refuse)
+    if not has_file:
+        (directory / JOB_FILE).unlink()
+    answers = []
+    for words in (["run"], ["runs", "show"]):
+        assert main([*words, "log"]) == 2
+        answers.append(capsys.readouterr().err.partition(": 'log' ")[2])
+    assert answers[1] == answers[0].replace("of a job", "of a job, or a run with its --stack", 1)
+    advice = "did you mean logs?" if has_file else "compactor scan SOURCE --save log writes one"
+    assert answers[0].endswith(f"{advice}\n")
 
 
 @pytest.mark.parametrize(
@@ -173,12 +220,11 @@ def test_a_name_that_is_taken_or_invalid_is_refused_before_anything_is_read(
     require_free(directory / "absent.toml", "logs")
 
 
-def test_every_command_with_a_destination_takes_a_job(capsys: pytest.CaptureFixture[str]) -> None:
-    taking = set()
-    for command in COMMANDS:
-        with pytest.raises(SystemExit):
-            main([command, "--help-all"])
-        if "stands for the URIs" in " ".join(capsys.readouterr().out.split()):
-            taking.add(command)
-    assert taking >= {"plan", "run", "verify", "ls", "report", "clean-up", "query"}
-    assert "scan" not in taking
+def test_every_command_with_a_destination_takes_a_job() -> None:
+    taking = {
+        path
+        for path in COMMANDS
+        if any(one.name in ("where", "s3_destination_uri") for one in command(path).params)
+    }
+    assert taking >= {"plan", "run", "verify", "ls", "restore", "runs show", "clean-up"}
+    assert "maintain run" not in taking

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from compactor import layout
 from compactor.catalogs.keyed import KeyedCatalog
 from compactor.clock import NoDeadline
-from compactor.discovery.work_items import OVERSIZED_NAME, read_items
-from compactor.errors import IntegrityError, InvalidInput, NotMerged, ObjectMissing
+from compactor.discovery.work_list import oversized_partitions
+from compactor.errors import IntegrityError, InvalidInput, NotMerged
 from compactor.model import Partition, SourceObject
+from compactor.partition import receipts
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts
+from compactor.partition.run import compact_partition
 from compactor.planning.packing import pack
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.settings import arguments as options
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.settings.tables import parse_table
 from compactor.sinks.merged_tables import lags
@@ -27,7 +29,7 @@ from compactor.sinks.table_catalog import TableState
 from compactor.sinks.table_publisher import Publishing, record_publish
 from compactor.sinks.table_receipts import TableReceipt, read_receipt, write_receipt
 from compactor.sinks.upserts import KEYS_OF, UpsertCounts
-from compactor_cli.commands import options, verify
+from compactor_cli.commands import verify
 from compactor_cli.machine.spark_jars import (
     JARS_VARIABLE,
     PACKAGES_VARIABLE,
@@ -37,6 +39,7 @@ from compactor_cli.machine.spark_jars import (
 from compactor_handlers import publish_table
 from tests.support.examples import LONG_AGO, settings
 from tests.support.memory_tables import ADDRESS
+from tests.support.spark_stand_in import workers_as_spark
 from tests.support.table_world import Tables
 from tests.unit.test_handlers import answer_of
 from tests.unit.test_table_proof import check, clean_up, compact_and_expire
@@ -246,10 +249,13 @@ class MergingSpark:
     def run(self, run_id: str, run_uri: str, on_line: Any) -> str:
         self.runs.append(run_id)
         world = self.world
-        with suppress(ObjectMissing):
-            key = layout.run_key(world.settings, run_id, OVERSIZED_NAME)
-            for item in read_items(*key, world.store):
-                record_partition(self._partition_run(item.partition, run_id), Counts())
+        left = oversized_partitions(*world.settings.layout.run(run_id), world.store)
+        for partition in left:
+            run = self._partition_run(partition, run_id)
+            with workers_as_spark():
+                receipt = compact_partition(run, Counts())
+            receipt.by_spark = True
+            receipts.write(receipt, run.settings, partition, run.store)
         if self.dies:
             return "exit status 137"
         counts = UpsertCounts(records=2, inserted=1, stale=1)
@@ -404,7 +410,7 @@ def test_counts_of_a_job_that_is_done_again_are_added() -> None:
 
 
 @pytest.fixture
-def tables() -> Tables:
+def tables() -> Iterator[Tables]:
     made = Tables("iceberg")
     made.world.settings = replace(
         made.world.settings,
@@ -413,7 +419,8 @@ def tables() -> Tables:
         upsert_key=("id",),
         delete_when={"op": ("D",)},
     )
-    return made
+    with workers_as_spark():
+        yield made
 
 
 def test_sources_go_once_their_entry_is_merged(tables: Tables) -> None:

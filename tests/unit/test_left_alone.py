@@ -13,22 +13,22 @@ import pytest
 from compactor.errors import UnreadableSource
 from compactor.escaping import shown_bytes
 from compactor.limits import WorkerLimits
+from compactor.log.counts import LeftAlone, added_up
 from compactor.log.encoding import (
     decode_checkpoint,
     decode_commit,
     encode_checkpoint,
     encode_commit,
 )
-from compactor.log.left_alone import LeftAlone, added_up
 from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason, Skipped
 from compactor.outputs import plain_content
 from compactor.outputs.detection import decided_by
+from compactor.partition.receipts import Counts, Receipt
 from compactor.ports import SourceBody
 from compactor.report.reasons import left_for_content
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor_cli.commands.report import show_report
-from compactor_cli.deployed.reports import StoredReport
+from compactor_cli.commands.runs import show_report
+from compactor_cli.stored_reports import StoredReport
 from compactor_cli.summary import print_summary
 from tests.support.desk import Desk
 from tests.support.examples import PARTITION, settings, source
@@ -123,7 +123,7 @@ def test_a_checkpoint_keeps_under_which_settings_sources_were_left_alone() -> No
     world.put("a.txt", UNKNOWN)
     world.run()
     state = CommitLog(world.store, world.settings, PARTITION).load()
-    again = decode_checkpoint(encode_checkpoint(state))
+    again = decode_checkpoint(encode_checkpoint(state, "p/"), "p/")
     (identity,) = again.quarantined
     assert identity in again.left_alone(decided_by(world.settings))
     assert identity not in again.left_alone(decided_by(settings(format="text")))

@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 
-from compactor.cleaning.clean_up_list import find_due
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
-from compactor.discovery.work_items import write_work
+from compactor.discovery.work_list import write_work
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.log import CommitLog
 from compactor.log.log_reader import all_logs, one_log
 from compactor.model import Partition
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.run_partition import PartitionRun, record_partition
-from compactor.settings.settings import CleanUpMode, Settings
-from compactor.verification.adopt import find_outputs
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts, Receipt
+from compactor.partition.run import compact_partition
+from compactor.settings.settings import Settings
+from compactor_cli.commands.plan import forecast, headline_of
 from tests.support.cleaning import DAY, LINE, left, old_world, one_key
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Crashed
@@ -34,7 +34,6 @@ from tests.support.world import World
 
 STATE = "_compactor/compacted/"
 MARKER = f"{STATE}identity.json"
-SCHEME = f"{STATE}schemes/{1:020d}.json"
 
 
 def compacted(names: str = "ab", **given: Any) -> World:
@@ -54,16 +53,8 @@ def take_away(world: World, *parts: str) -> None:
             world.store.remove("lake", key)
 
 
-def rename_outputs(world: World) -> None:
-    """Give the outputs a stem that no run gives."""
-    for key in world.store.contents("lake", "compacted/"):
-        world.store.rename("lake", key, key.replace("/compacted-", "/other-"))
-
-
 def discovered(world: World, **given: Any) -> None:
-    discover(
-        replace(world.settings, **given), world.store, world.clock.now(), committed=lambda _: ()
-    )
+    discover(replace(world.settings, **given), world.store, world.clock.now())
 
 
 def must_stop(world: World, match: str) -> None:
@@ -87,7 +78,11 @@ def test_the_first_run_leaves_a_marker_that_every_commit_and_output_names() -> N
     log = CommitLog(world.store, world.settings, PARTITION)
     commits = [*log.every_commit()]
     assert len(marker["log_id"]) == 32
-    assert marker["destination"] == "s3://lake/compacted/"
+    assert (marker["destination"], marker["source_root"]) == (
+        "s3://lake/compacted/",
+        "s3://source/logs/",
+    )
+    assert marker["segments"] == world.settings.depth
     assert {one.log_id for one in commits} == {marker["log_id"]}
     for commit in commits:
         assert commit.output is not None
@@ -118,7 +113,7 @@ def test_a_log_without_its_marker_stops_the_partition() -> None:
     world = compacted()
     take_away(world, "identity.json")
     world.add("c.json", LINE)
-    must_stop(world, r"identity\.json is missing.*compactor adopt")
+    must_stop(world, r"identity\.json is missing.*docs/operations\.md")
 
 
 def test_a_marker_of_another_log_stops_the_partition() -> None:
@@ -130,7 +125,7 @@ def test_a_marker_of_another_log_stops_the_partition() -> None:
 
 def test_a_damaged_marker_stops_the_partition() -> None:
     world = compacted()
-    for body in (b"", b"{}", b'{"version": 2}', b'{"version": 1, "log_id": "", "destination": ""}'):
+    for body in (b"", b"{}", b'{"version": 2}', b'{"version": 1, "log_id": 1}'):
         world.store.seed("lake", MARKER, body)
         world.add("c.json", LINE)
         with pytest.raises(IntegrityError, match=r"identity\.json"):
@@ -161,22 +156,9 @@ def test_a_run_with_nothing_to_do_gets_its_checkpoint_and_nothing_else() -> None
     assert world.store.count("get") - before == 1
 
 
-def test_another_partition_gives_a_state_that_lost_its_marker_no_new_one() -> None:
-    world = compacted()
-    take_away(world, "identity.json")
-    with pytest.raises(IntegrityError, match=r"identity\.json is missing"):
-        discovered(world)
-    moved = replace(PARTITION, path="other/", prefix="logs/other/")
-    log = CommitLog(world.store, world.settings, moved)
-    with pytest.raises(IntegrityError, match=r"identity\.json is missing"):
-        log.claim(log.load())
-    assert MARKER not in world.store.contents("lake")
-
-
 def test_the_state_of_another_destination_is_refused() -> None:
     world = compacted()
     given = {"s3_state_uri": f"s3://lake/{STATE}", "s3_destination_uri": "s3://lake/other/"}
-    take_away(world, "schemes/")
     with pytest.raises(InvalidInput, match=r"s3_state_uri.*belongs to s3://lake/compacted/"):
         discovered(world, **given)
 
@@ -187,13 +169,13 @@ def test_the_state_of_another_destination_is_refused() -> None:
 def test_a_deleted_state_is_not_taken_for_a_first_run() -> None:
     world = compacted()
     take_away(world, "_compactor/")
-    must_stop(world, r"is empty, and does not name s3://lake/compacted/.*compactor adopt")
+    must_stop(world, r"is empty, and s3://lake/compacted/.* exists.*docs/operations\.md")
 
 
 def test_discovery_refuses_outputs_whose_log_is_gone() -> None:
     world = compacted()
     take_away(world, "_compactor/")
-    with pytest.raises(IntegrityError, match="is empty, and does not name"):
+    with pytest.raises(IntegrityError, match="is empty, and s3://lake/compacted/"):
         discovered(world)
 
 
@@ -213,84 +195,30 @@ def test_a_first_run_that_another_one_overtakes_is_not_refused() -> None:
 
 def test_another_state_for_the_same_destination_is_refused() -> None:
     world = compacted()
-    with pytest.raises(IntegrityError, match="another s3_state_uri has them"):
+    with pytest.raises(IntegrityError, match="another s3_state_uri has it"):
         discovered(world, s3_state_uri="s3://lake/state/")
     world.settings = replace(world.settings, s3_state_uri="s3://lake/state/")
-    must_stop(world, "another s3_state_uri has them")
-
-
-@pytest.mark.parametrize("state", ["", "s3://lake/state/"])
-def test_renamed_outputs_are_known_by_their_metadata(state: str) -> None:
-    world = compacted()
-    rename_outputs(world)
-    other: dict[str, Any] = {"s3_state_uri": state} if state else {}
-    if not state:
-        take_away(world, "_compactor/")
-    with pytest.raises(IntegrityError, match="does not name s3://lake/compacted/"):
-        discovered(world, **other)
-    world.settings = replace(world.settings, **other)
-    must_stop(world, "does not name s3://lake/compacted/")
-
-
-def test_adopt_finds_outputs_beside_an_object_of_another_writer_with_their_stem() -> None:
-    world = compacted("a")
-    rename_outputs(world)
-    ours = [*world.store.contents("lake", "compacted/")]
-    take_away(world, "_compactor/")
-    world.store.seed("lake", f"compacted/2026/01/02/other-{'0' * 32}.json", b"{}\n")
-    found = find_outputs(world.settings, world.store)
-    assert [one.key for ones in found.values() for one in ones] == ours
-
-
-def test_objects_of_others_that_are_named_like_outputs_stop_nothing_and_cost_two_looks() -> None:
-    world = World()
-    world.add("a.json", LINE)
-    for number in range(2_000):
-        world.store.seed("lake", f"compacted/2026/01/02/x-{number:032x}.json", b"{}\n")
-    discovered(world)
-    before = world.store.count("head", prefix="compacted/2026/01/02/x-")
-    assert world.run().status == "done"
-    assert world.store.count("head", prefix="compacted/2026/01/02/x-") - before == 2
-
-
-def test_too_many_stems_of_others_are_refused_by_a_line_that_names_the_setting() -> None:
-    world = World()
-    world.add("a.json", LINE)
-    for number in range(200):
-        world.store.seed("lake", f"compacted/2026/01/02/{number}-{'0' * 32}.json", b"{}\n")
-    with pytest.raises(InvalidInput, match=r"s3_destination_uri: .*more than 100 stems"):
-        world.run()
+    must_stop(world, "another s3_state_uri has it")
 
 
 def test_names_that_only_resemble_outputs_stop_nothing() -> None:
     world = World()
     world.add("a.json", LINE)
     here = "compacted/2026/01/02/"
-    for name in ("compacted-notes.json", f"compacted-{'0' * 32}/a.json", f"x/compacted-{'0' * 32}"):
+    for name in (
+        "compacted-notes.json",
+        f"other-{'0' * 32}.json",
+        f"compacted-{'0' * 32}/a.json",
+        f"x/compacted-{'0' * 32}",
+    ):
         world.store.seed("lake", here + name, b"")
     assert world.run().status == "done"
 
 
-NEWEST = (f"{2:020d}.",)
-SHORTER: Mapping[str, tuple[str, ...]] = {
-    "the newest commit, its witness and its checkpoint": NEWEST,
-    "both commits and all that tells of them": ("/commits/",),
-    "everything but the first entry": (*NEWEST, f"{1:020d}.checkpoint"),
-}
-
-
-@pytest.mark.parametrize("gone", SHORTER.values(), ids=SHORTER)
-def test_a_shorter_log_stops_its_partition_and_clean_up_keeps_everything(
-    gone: tuple[str, ...],
-) -> None:
-    world = compacted("ab", clean_up="delete", retention_days=7)
-    take_away(world, *gone)
-    must_stop(world, r"does not name s3://lake/compacted/2026/01/02/compacted-")
-    world.clock.advance(8 * DAY)
-    if one_log(world.settings.state, PARTITION.path, world.store).entries:
-        with pytest.raises(IntegrityError, match="does not name"):
-            world.clean_up()
-    assert left(world) == ["a.json", "b.json"]
+def test_an_empty_log_beside_outputs_stops_its_partition() -> None:
+    world = compacted("ab")
+    take_away(world, "/commits/")
+    must_stop(world, r"is empty, and s3://lake/compacted/2026/01/02/compacted-")
 
 
 def test_a_checkpoint_that_names_later_entries_than_there_are_stops_everything() -> None:
@@ -307,7 +235,7 @@ def test_a_first_entry_that_is_gone_stops_everything_also_below_a_checkpoint() -
     world = compacted("ab", clean_up="delete", retention_days=7)
     take_away(world, f"{1:020d}.json.gz", f"{1:020d}.checkpoint")
     world.add("c.json", LINE)
-    must_stop(world, r"no entry 1, but was 2 entries long.*compactor adopt")
+    must_stop(world, r"no entry 1, but was 2 entries long.*docs/operations\.md")
     world.clock.advance(8 * DAY)
     with pytest.raises(IntegrityError, match="no entry 1"):
         world.clean_up()
@@ -328,7 +256,7 @@ def test_checkpoints_of_other_entries_and_of_other_partitions_are_damage() -> No
         name = f"commits/{number:020d}.json.gz"
         entry = world.store.contents("lake")[f"{STATE}partitions/{PARTITION.path}{name}"]
         world.store.seed("lake", f"{STATE}partitions/other/{name}", entry)
-    with pytest.raises(IntegrityError, match="which is no output of this partition"):
+    with pytest.raises(IntegrityError, match="no output of this partition"):
         CommitLog(world.store, world.settings, other).load()
     world.store.seed("lake", second.replace(PARTITION.path, "other/"), body)
     with pytest.raises(IntegrityError, match="of partition 2026/01/02/"):
@@ -336,7 +264,7 @@ def test_checkpoints_of_other_entries_and_of_other_partitions_are_damage() -> No
 
 
 def test_an_output_that_another_worker_commits_meanwhile_stops_nothing() -> None:
-    world = compacted("a")
+    world = World()
     world.add("b.json", LINE)
     world.add("c.log", "2026-01-02T03:04:05Z {}")
 
@@ -381,50 +309,6 @@ def test_clean_up_keeps_the_sources_of_entries_that_name_another_log() -> None:
     assert len(left(world)) == 2
 
 
-def nested() -> tuple[World, Settings]:
-    """A world whose state lies among the partitions of another destination's."""
-    inner = World(
-        s3_destination_uri="s3://lake/compacted/partitions/", clean_up="delete", retention_days=7
-    )
-    inner.add("a.json", LINE)
-    outer = settings(clean_up="delete", retention_days=7, s3_source_uri="s3://source/")
-    return inner, outer
-
-
-def test_a_destination_called_partitions_loses_nothing_to_the_clean_up_of_the_one_above() -> None:
-    inner, outer = nested()
-    inner.run()
-    inner.clock.advance(8 * DAY)
-    with pytest.raises(InvalidInput, match=r"s3_state_uri.*without another state in it"):
-        find_due(outer, inner.store, inner.clock.now())
-    inner.settings = replace(outer, s3_destination_uri="s3://lake/compacted/")
-    with pytest.raises(IntegrityError, match=r"identity\.json is missing"):
-        inner.clean_up(f"partitions/{PARTITION.path}")
-    assert len(left(inner)) == 1
-
-
-def test_states_may_not_contain_each_other() -> None:
-    inner, outer = nested()
-    inner.run()
-    with pytest.raises(InvalidInput, match=r"as with s3://lake/_compactor/compacted/partitions/"):
-        discover(outer, inner.store, NOW, committed=lambda _: ())
-    above = compacted("a")
-    below = settings(s3_destination_uri="s3://lake/compacted/partitions/")
-    with pytest.raises(InvalidInput, match=r"as with s3://lake/_compactor/compacted/'?"):
-        discover(below, above.store, NOW, committed=lambda _: ())
-    with pytest.raises(InvalidInput, match=r"as with s3://lake/_compactor/compacted/"):
-        find_due(replace(below, clean_up=CleanUpMode.DELETE), above.store, NOW)
-
-
-def test_nested_states_of_earlier_versions_go_on_where_their_logs_do_not_meet() -> None:
-    world = compacted("a")
-    inner = settings(s3_destination_uri="s3://lake/compacted/app/")
-    scheme = world.store.contents("lake")[SCHEME].replace(b"compacted/", b"compacted/app/")
-    world.store.seed("lake", f"{STATE}app/schemes/{1:020d}.json", scheme)
-    take_away(world, f"{STATE}identity.json")
-    discover(inner, world.store, NOW, committed=lambda _: ())
-
-
 # Source and destination.
 
 
@@ -440,14 +324,14 @@ def swapped(world: World) -> Settings:
 def test_source_and_destination_swapped_are_refused() -> None:
     world = compacted()
     with pytest.raises(InvalidInput, match=r"s3_source_uri.*holds the outputs of the log"):
-        discover(swapped(world), world.store, NOW, committed=lambda _: ())
+        discover(swapped(world), world.store, NOW)
 
 
 def a_day_later(world: World, partition: Partition, given: Settings) -> Receipt:
     """Of a run over a partition of the lake."""
     world.clock.advance(DAY)
     turned = PartitionRun(partition, given, world.store, world.clock, NoDeadline(), "turned")
-    return record_partition(turned, Counts())
+    return compact_partition(turned, Counts())
 
 
 def test_outputs_are_no_sources_wherever_the_state_of_their_log_is() -> None:
@@ -482,27 +366,27 @@ def test_sources_that_are_only_called_like_outputs_are_compacted() -> None:
     assert world.run().counts.objects_in == 1
 
 
-# Schemes.
+# How a source is divided.
 
 
 def test_a_first_run_that_matches_nothing_leaves_nothing_that_refuses_the_next() -> None:
     world = World()
     world.add("a.json", LINE)
     mistaken = settings(date_format="%Y/%m/%d/%H", start="2026-01-02", end="2026-01-03")
-    found = discover(mistaken, world.store, NOW, committed=lambda _: ())
+    found = discover(mistaken, world.store, NOW)
     write_work(found, mistaken, "run-0", world.store)
-    assert not found.items
+    assert not found.partitions
     right = settings(date_format="%Y/%m/%d", start="2026-01-02", end="2026-01-03")
-    found = discover(right, world.store, NOW, committed=lambda _: ())
-    assert len(found.items) == 1
+    found = discover(right, world.store, NOW)
+    assert len(found.partitions) == 1
     world.settings = right
     assert world.run().counts.objects_in == 1
-    assert SCHEME in world.store.contents("lake")
+    assert MARKER in world.store.contents("lake")
     with pytest.raises(InvalidInput, match="date_format"):
-        discover(mistaken, world.store, NOW, committed=lambda _: ())
+        discover(mistaken, world.store, NOW)
 
 
-def test_a_run_that_commits_nothing_leaves_no_scheme() -> None:
+def test_a_run_that_commits_nothing_leaves_no_identity() -> None:
     world = World(min_objects=2)
     world.add("a.json", LINE)
     world.run()
@@ -515,11 +399,10 @@ def test_of_two_first_runs_that_contradict_one_has_no_commit() -> None:
     coarse = replace(PARTITION, prefix="logs/2026/", path="2026/")
 
     def other_first(call: Any) -> None:
-        if call.name == "create" and "/schemes/" in call.key:
+        if call.name == "create" and call.key == MARKER:
             world.store.hooks.clear()
             log = CommitLog(world.store, settings(depth=1), coarse)
-            state = log.load()
-            log.prepare(state)
+            log.claim(log.load())
 
     world.store.hooks.before.append(other_first)
     with pytest.raises(InvalidInput, match="depth"):
@@ -531,34 +414,26 @@ def test_of_two_first_runs_that_contradict_one_has_no_commit() -> None:
 
 # Levels that name columns.
 
-LEVELS: Mapping[str, tuple[dict[str, Any], str, str]] = {
+LEVELS: Mapping[str, tuple[dict[str, Any], str]] = {
     "a date": (
         {"date_format": "dt=%Y-%m-%d", "start": "2026-01-02", "end": "2026-01-03"},
         "logs/dt=2026-01-02/region=eu/a.json",
-        r"date_format: 'dt=%Y-%m-%d' .*dt=%Y-%m-%d/region=eu",
     ),
-    "no depth": ({}, "logs/dt=2026-01-02/a.json", "depth: 0 .*expected 1,"),
-    "a depth": ({"depth": 1}, "logs/dt=2026-01-02/h=1/region=eu/a.json", "depth: 1 .*expected 3,"),
+    "no depth": ({}, "logs/dt=2026-01-02/a.json"),
+    "a depth": ({"depth": 1}, "logs/dt=2026-01-02/h=1/region=eu/a.json"),
 }
 
 
-@pytest.mark.parametrize(("given", "key", "match"), LEVELS.values(), ids=LEVELS)
-def test_columns_below_the_partitions_are_refused_before_they_are_lost(
-    given: dict[str, Any], key: str, match: str
+@pytest.mark.parametrize(("given", "key"), LEVELS.values(), ids=LEVELS)
+def test_sources_whose_outputs_would_lose_a_column_are_left_alone_and_the_depth_is_named(
+    given: dict[str, Any], key: str
 ) -> None:
     world = World()
     world.store.seed("source", key, b'{"id": 1}\n')
-    with pytest.raises(InvalidInput, match=match):
-        discover(settings(**given), world.store, NOW, committed=lambda _: ())
-    excluded = settings(**given, exclude=["*region=*", "dt=*/a.json"])
-    discover(excluded, world.store, NOW, committed=lambda _: ())
-
-
-@pytest.mark.parametrize("name", ["12/a.json", "hour/12/a=b.json", "=x/a.json", "region=eu/"])
-def test_other_levels_and_markers_are_no_columns(name: str) -> None:
-    world = World()
-    world.store.seed("source", f"logs/d/{name}", b"" if name.endswith("/") else b'{"id": 1}\n')
-    assert discover(settings(depth=1), world.store, NOW, committed=lambda _: ()).items
+    found = discover(settings(**given), world.store, NOW)
+    planned = forecast(found.partitions, settings(**given), world.store)
+    assert [one.plan.groups for one in planned] == [()]
+    assert "depth" in headline_of(settings(**given), found, planned)
 
 
 @pytest.mark.parametrize("given", [{}, {"exclude": ["*"]}])
@@ -566,14 +441,14 @@ def test_what_no_run_takes_is_no_reason_to_refuse(given: dict[str, Any]) -> None
     world = World()
     name = "a.json" if given else "_a.json"
     world.store.seed("source", f"logs/d/region=eu/{name}", b'{"id": 1}\n')
-    discover(settings(depth=1, **given), world.store, NOW, committed=lambda _: ())
+    discover(settings(depth=1, **given), world.store, NOW)
 
 
 def test_a_few_keys_in_such_levels_are_left_alone_and_stop_nothing() -> None:
     world = World()
     world.add("a.json", LINE)
     world.put("region=eu/b.json", b'{"id": 1}\n')
-    assert discover(settings(depth=3), world.store, NOW, committed=lambda _: ()).items
+    assert discover(settings(depth=3), world.store, NOW).partitions
     receipt = world.run()
     assert receipt.counts.objects_in == 1
     assert receipt.skipped["in_a_named_level_below_its_partition"].objects == 1
@@ -619,29 +494,5 @@ def test_any_two_objects_of_the_state_may_be_swapped(key: str) -> None:
         bodies = world.store.contents("lake")
         world.store.seed("lake", key, bodies[other])
         world.store.seed("lake", other, bodies[key])
-        world.clock.advance(8 * DAY)
-        go_on(world)
-
-
-@pytest.mark.parametrize("number", range(1, 45))
-def test_any_object_of_the_state_may_be_deleted_at_any_request(number: int) -> None:
-    # The keys are those of the end; what is not there yet is deleted once it is.
-    for key in STATE_KEYS:
-        world = compacted("a", clean_up="delete", retention_days=7)
-        world.add("b.json", LINE)
-        seen = 0
-
-        def harm(call: Any, key: str = key, world: World = world) -> None:
-            nonlocal seen
-            seen += 1
-            if seen >= number and key in world.store.contents("lake"):
-                world.store.hooks.before.clear()
-                world.store.remove("lake", key)
-
-        world.store.hooks.before.append(harm)
-        for step in (world.run, world.run):
-            with suppress(IntegrityError):
-                step()
-        world.store.hooks.before.clear()
         world.clock.advance(8 * DAY)
         go_on(world)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactor_cli.markers import replace_between
+from compactor_dev.markers import replace_between
 
 
 def test_only_what_stands_between_the_markers_is_replaced() -> None:

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from compactor.clock import NoDeadline
 from compactor.errors import InvalidInput
-from compactor.model import Partition
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
-from compactor_cli.chosen import named
 from compactor_cli.commands import (
     clean_up,
     explain,
-    locate,
     ls,
     main,
-    manifest,
-    query,
+    maintain,
     restore,
-    table_input,
     verify,
 )
-from tests.support.examples import LONG_AGO, PARTITION
+from compactor_cli.restore_search import named
+from tests.support.examples import PARTITION
 from tests.support.world import World
 
 SOURCE, DEST = "s3://source/logs/", "s3://lake/compacted/"
@@ -42,7 +34,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Two sources in one output."""
     made = World()
     monkeypatch.setattr("time.time", lambda: made.clock.time)
-    for module in (clean_up, explain, locate, ls, manifest, query, restore, verify):
+    for module in (clean_up, explain, ls, restore, verify):
         monkeypatch.setattr(module, "open_store", lambda *_: made.store)
     made.put("a.json", LINE)
     made.put("b.json", LINE * 2)
@@ -54,10 +46,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 def command(capfd: pytest.CaptureFixture[str]) -> Command:
     def run(*words: object) -> tuple[int, str, str]:
         capfd.readouterr()
-        try:
-            code = main([*map(str, words)])
-        except SystemExit as ended:
-            code = int(ended.code or 0)
+        code = main([*map(str, words)])
         return code, *capfd.readouterr()
 
     return run
@@ -68,12 +57,10 @@ def command(capfd: pytest.CaptureFixture[str]) -> Command:
     [
         ("verify", SOURCE, NOWHERE),
         ("ls", NOWHERE),
-        ("manifest", NOWHERE),
         ("restore", NOWHERE, "--all", "-o", "back"),
         ("restore", NOWHERE, KEY),
         ("explain", NOWHERE, KEY),
-        ("locate", NOWHERE, f"{NOWHERE}a.json", "--record", "1"),
-        ("query", NOWHERE, "SELECT 1"),
+        ("explain", NOWHERE, f"{NOWHERE}a.json", "--record", "1"),
     ],
     ids=lambda words: " ".join(words[::2]),
 )
@@ -109,9 +96,8 @@ def test_a_field_that_is_null_is_reported_with_what_it_takes():
         Settings.from_input(given)
 
 
-@pytest.mark.parametrize("name", ["clean-up", "adopt"])
-def test_where_there_is_no_terminal_the_options_that_go_on_are_reported(command, name):
-    code, out, err = command(name, SOURCE, DEST)
+def test_where_there_is_no_terminal_the_options_that_go_on_are_reported(command):
+    code, out, err = command("clean-up", SOURCE, DEST)
     assert (code, out) == (2, "")
     assert err == (
         "compactor: confirmation is needed, and there is no terminal to ask on\n"
@@ -139,9 +125,9 @@ def test_a_switch_with_a_value_gets_an_error_that_says_how_it_is_switched(comman
     )
 
 
-def test_the_uri_that_locate_prints_is_a_key_for_restore(world, command, tmp_path: Path):
+def test_the_uri_that_explain_prints_is_a_key_for_restore(world, command, tmp_path: Path):
     (output,) = world.store.contents("lake", "compacted/")
-    code, located, _ = command("locate", DEST, output, "--record", 3)
+    code, located, _ = command("explain", DEST, output, "--record", 3)
     uri = located.partition(": ")[0]
     assert (code, uri) == (0, f"s3://source/{PARTITION.prefix}b.json")
     assert command("restore", DEST, uri)[1].encode() == LINE * 2
@@ -150,18 +136,11 @@ def test_the_uri_that_locate_prints_is_a_key_for_restore(world, command, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("words", "bucket"),
-    [
-        (["s3://a/k", "k"], None),
-        (["s3://a/k", "s3://b/k"], None),
-        (["s3://a/k"], "b"),
-        (["s3://a/"], None),
-        (["s3://a"], None),
-    ],
+    "words", [["s3://a/k", "k"], ["s3://a/k", "s3://b/k"], ["s3://a/"], ["s3://a"]]
 )
-def test_keys_that_may_be_meant_in_two_ways_are_refused(words, bucket):
+def test_keys_that_may_be_meant_in_two_ways_are_refused(words):
     with pytest.raises(InvalidInput, match="URIs s3://BUCKET/KEY of one bucket"):
-        named(words, bucket)
+        named(words)
 
 
 def test_a_key_of_another_bucket_than_its_uri_says_is_not_given_back(world, command):
@@ -173,17 +152,13 @@ def test_a_key_of_another_bucket_than_its_uri_says_is_not_given_back(world, comm
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (
-            (KEY, "--etag", "abc"),
-            "--etag: 'abc' is not accepted; expected the ETag of a version of",
-        ),
         ((PARTITION.prefix,), "names; compactor restore --prefix takes all below one"),
         (
             ("logs/nope.json",),
             "KEY: 'logs/nope.json' is not accepted; expected the key of a source",
         ),
     ],
-    ids=["another version", "a prefix", "another key"],
+    ids=["a prefix", "another key"],
 )
 def test_what_no_commit_names_is_reported_by_what_was_asked_for(world, command, words, told):
     code, out, err = command("restore", DEST, *words)
@@ -203,23 +178,10 @@ def test_what_was_restored_is_summed_up_where_it_is_more_than_one(world, command
     assert (code, out.splitlines()[-1]) == (0, "2 sources restored, 30 B")
 
 
-@pytest.mark.parametrize("name", ["scan", "plan"])
-def test_where_no_table_is_like_a_pattern_the_pattern_is_reported(
-    world, command, monkeypatch, name
-):
-    monkeypatch.setattr(table_input, "open_store", lambda *_: world.store)
-    code, out, _ = command("tables", name, "--delta-prefixes", "s3://lake/gold/")
+def test_where_no_table_is_like_a_pattern_the_pattern_is_reported(world, command, monkeypatch):
+    monkeypatch.setattr(maintain, "open_store", lambda *_: world.store)
+    code, out, _ = command("maintain", "plan", "--delta-prefixes", "s3://lake/gold/")
     assert (code, out) == (0, "no table matches s3://lake/gold/\n")
-
-
-@pytest.mark.parametrize("statement", ["selct 1", "", ";"])
-def test_sql_that_cannot_be_parsed_is_refused_before_an_output_is_read(world, command, statement):
-    pytest.importorskip("duckdb")
-    asked = len(world.store.calls)
-    code, out, err = command("query", DEST, statement)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"compactor: InvalidInput: SQL: '{statement}' is not accepted")
-    assert not [call for call in world.store.calls[asked:] if call.key.startswith("compacted/")]
 
 
 def test_an_output_that_was_deleted_is_named_with_the_way_out(world, command, tmp_path: Path):
@@ -237,27 +199,6 @@ def test_verify_of_another_source_asks_whether_it_is_the_right_one(world, comman
     assert "s3_source_uri: 's3://source/lgos/*/' is not accepted; expected the source of" in err
     assert "1 commit of other sources not verified, such as that of s3://source/logs/" in err
     assert command("verify", SOURCE, DEST)[0] == 0
-
-
-def test_verify_of_a_shared_destination_judges_one_source_and_names_the_others(world, command):
-    other = replace(world.settings, s3_source_uri="s3://source/other/")
-    world.store.seed("source", "other/2026/01/02/c.json", LINE, last_modified=LONG_AGO)
-    partition = Partition("source", "other/2026/01/02/", "2026/01/03/")
-    run = PartitionRun(partition, other, world.store, world.clock, NoDeadline(), "other")
-    assert record_partition(run, Counts()).status == "done"
-    code, out, err = command("verify", SOURCE, DEST, "--sources", "--deep")
-    assert (code, err) == (0, "")
-    assert out == (
-        "sound: 1 commit, 1 output, 2 sources, 3 records\n"
-        "1 commit of other sources not verified, such as that of"
-        " s3://source/other/2026/01/02/c.json\n"
-        "sources now: 2 equal, 0 changed, 0 deleted by clean-up, 0 missing\n"
-    )
-    (output,) = world.store.contents("lake", "compacted/2026/01/03/")
-    world.store.remove("lake", output)
-    assert command("verify", SOURCE, DEST)[0] == 0
-    code, _, err = command("verify", "s3://source/other/", DEST)
-    assert (code, "1 finding" in err) == (1, True)
 
 
 @pytest.mark.parametrize(

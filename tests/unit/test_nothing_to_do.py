@@ -11,7 +11,6 @@ from compactor.discovery.discover import discover
 from compactor.discovery.forecast import Waiting
 from compactor.errors import InvalidInput
 from compactor.model import Skipped, SkipReason
-from compactor.orchestration.discovery_step import committed_in
 from compactor.report.reasons import age_text, moment_text, nothing_to_do
 from compactor_cli.commands.plan import forecast, headline_of
 from compactor_cli.idle import require_source, window_warning
@@ -40,7 +39,7 @@ TYPED = {
     SkipReason.UNPARTITIONED: "give another depth (now 0) or date_format",
     SkipReason.DEEPER_LEVEL: "give a depth or a date_format that reaches it",
     SkipReason.COMMITTED: "compacted already",
-    SkipReason.AGAIN: "delivered again with content that is compacted already",
+    SkipReason.OVERWRITTEN: "copy them under new keys; raise settle_seconds (now",
     SkipReason.EMPTY: "empty",
     SkipReason.DIRECTORY_MARKER: "markers of directories",
     SkipReason.GONE: "gone since their event",
@@ -116,9 +115,9 @@ def test_a_time_of_another_day_has_its_date_and_no_run_comes_a_minute_early():
 def planned_headline(world: World) -> str:
     wanted, store = world.settings, world.store
     now = world.clock.now()
-    found = discover(wanted, store, now, committed=committed_in(wanted, store))
+    found = discover(wanted, store, now)
     with patch("time.time", world.clock.now):
-        return headline_of(wanted, found, forecast(found.items, wanted, store))
+        return headline_of(wanted, found, forecast(found.partitions, wanted, store))
 
 
 def test_the_time_that_plan_names_is_that_from_which_on_a_run_takes_them():

@@ -6,8 +6,9 @@ import boto3
 import pytest
 
 from compactor.clock import NoDeadline
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts
+from compactor.partition.run import compact_partition
 from compactor.s3.store import S3Store, make_client
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import ManualClock
@@ -34,7 +35,7 @@ def test_a_run_writes_into_a_bucket_with_object_lock_and_a_default_retention() -
         # The server puts sources down at the time of the test, whatever its year.
         clock = ManualClock(NOW + 100 * 365 * 86_400)
         run = PartitionRun(PARTITION, given, store, clock, NoDeadline(), "run-1")
-        receipt = record_partition(run, Counts())
+        receipt = compact_partition(run, Counts())
         assert (receipt.status, receipt.counts.objects_in) == ("done", 2)
         listed = client.list_objects_v2(Bucket=place, Prefix=given.destination.prefix)
         (output,) = listed["Contents"]

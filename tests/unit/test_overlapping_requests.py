@@ -10,12 +10,10 @@ from unittest.mock import patch
 import pytest
 
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
-from compactor.log.log import CommitLog
-from compactor.log.schemes import source_roots
 from compactor.model import QuarantineReason
 from compactor.process.background import Background
 from tests.support.cleaning import LINE
-from tests.support.examples import NOW, PARTITION, settings
+from tests.support.examples import NOW
 from tests.support.memory_store import Call
 from tests.support.world import World
 
@@ -121,14 +119,14 @@ def test_no_upload_is_created_before_it_is_known_whose_log_will_name_it() -> Non
     assert first(calls, "create", "identity.json") < first(calls, "create_upload")
 
 
-def test_no_marker_is_made_for_a_log_that_does_not_name_every_output() -> None:
+def test_no_marker_is_made_for_an_empty_log_beside_an_output() -> None:
     world = World()
     world.add("a.json", LINE)
     world.run()
     world.add("b.json", LINE)
     for key in world.store.contents("lake", STATE):
         world.store.remove("lake", key)
-    with pytest.raises(IntegrityError, match="is empty, and does not name"):
+    with pytest.raises(IntegrityError, match="is empty, and s3://lake/"):
         world.run()
     assert f"{STATE}identity.json" not in world.store.contents("lake")
     assert world.store.unfinished_uploads("lake") == {}
@@ -159,38 +157,9 @@ def test_what_is_wrong_with_a_log_is_reported_whatever_becomes_of_the_sources(
     for key in world.store.contents("lake", STATE):
         world.store.remove("lake", key)
     disturb(world)
-    with pytest.raises(IntegrityError, match="is empty, and does not name"):
+    with pytest.raises(IntegrityError, match="is empty, and s3://lake/"):
         world.run()
     assert world.store.count("create_upload") == 1
-
-
-def test_the_scheme_is_looked_for_meanwhile_and_written_right_before_the_commit() -> None:
-    world = World()
-    world.add("a.json", LINE)
-    calls = calls_of(world)
-    world.run()
-    written = first(calls, "create", "/schemes/")
-    assert first(calls, "upload_part") < written < first(calls, "create", "/commits/")
-    assert [one.name for one in calls if "/schemes/" in one.key] == ["list_objects", "create"]
-
-
-def test_a_scheme_that_came_meanwhile_is_read_before_another_is_added() -> None:
-    world = World()
-    world.add("a.json", LINE)
-    others = CommitLog(world.store, settings(s3_source_uri="s3://source/others/"), PARTITION)
-    calls: list[Call] = []
-
-    def overtake(call: Call) -> None:
-        if call.name == "create" and call.key == f"{STATE}schemes/{1:020d}.json":
-            world.store.hooks.clear()
-            others.prepare(others.load())
-            world.store.hooks.before.append(calls.append)
-
-    world.store.hooks.before.append(overtake)
-    world.run()
-    roots = [root.uri for root in source_roots(world.settings.state, world.store)]
-    assert roots == ["s3://source/others/", world.settings.source.root.uri]
-    assert first(calls, "get", f"{1:020d}") < first(calls, "create", f"schemes/{2:020d}")
 
 
 def test_the_log_is_summed_up_while_the_receipt_is_written() -> None:

@@ -27,6 +27,9 @@ MIB = 1024 * 1024
 SMALL = 5 * MIB
 
 
+ENDS = ("json", "json.gz", "parquet")
+
+
 def groups(sources: list[SourceObject], **given: Any) -> list[ObjectGroup]:
     return [packed.group for packed in pack(sources, settings(**given), {})]
 
@@ -66,6 +69,14 @@ def test_sources_of_different_classes_never_share_a_group() -> None:
     mixed = [source(name) for name in ("a.json", "b.csv", "c.json.gz", "d.json", "e.csv", "f")]
     found = sorted(names(group) for group in groups(mixed))
     assert found == [["a.json", "d.json"], ["b.csv", "e.csv"], ["c.json.gz"], ["f"]]
+
+
+def test_keys_and_headers_of_kafka_connect_share_no_group_with_their_values() -> None:
+    parts = ("", ".keys", ".headers")
+    written = [source(f"a.b+0+{n}{part}.{end}") for n in "12" for part in parts for end in ENDS]
+    found = sorted(names(group) for group in groups(written))
+    expected = [[f"a.b+0+{n}{part}.{end}" for n in "12"] for part in parts for end in ENDS]
+    assert found == sorted(expected)
 
 
 def test_misfits_are_packed_by_what_they_turned_out_to_be() -> None:

@@ -9,13 +9,11 @@ from unittest.mock import patch
 
 import pytest
 
-from compactor import layout
 from compactor.limits import WorkerLimits
-from compactor.model import Skipped
-from compactor.runs import partition_receipts as receipts
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.resume_point import Own
-from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.partition import receipts
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts, Cursor, Receipt
+from compactor.partition.run import compact_partition
 from tests.support.examples import PARTITION
 from tests.support.world import World
 from tests.unit.test_receipts import Groups, call, carried, comparable
@@ -36,7 +34,7 @@ def many(objects: int, limits: WorkerLimits = LIMITS) -> World:
     return world
 
 
-def to_its_end(world: World, groups: int = 12, run_id: str = "calls-1") -> list[Receipt]:
+def to_its_end(world: World, groups: int = 8, run_id: str = "calls-1") -> list[Receipt]:
     made = [Receipt("", "", "more")]
     while made[-1].status == "more":
         made.append(call(world, carried(made[-1].counts), groups, run_id))
@@ -56,10 +54,7 @@ def test_calls_of_one_run_list_what_is_left_and_not_what_is_done() -> None:
     # nothing left. Each call lists the window in which the one before stopped once more.
     assert listed(world) <= 2 * (200 / 5) + len(made) * 3 * (WINDOW / 5)
     again = many(200)
-    with (
-        patch.object(receipts, "read", return_value=None),
-        patch("compactor.runs.run_partition.read", return_value=None),
-    ):
+    with patch.object(receipts, "read", return_value=None):
         to_its_end(again)
     assert listed(world) < listed(again) / 2
     world.must_be_finished()
@@ -80,18 +75,18 @@ def test_the_receipt_of_many_calls_says_what_that_of_one_says(groups: int) -> No
     whole = call(many(120), Counts(), None, "calls-1")
     last = to_its_end(many(120), groups)[-1]
     assert last.status == "done"
-    assert last.place is None
+    assert last.cursor == Cursor()
     assert told(last) == told(whole)
     assert whole.skipped["excluded"].objects == 17
 
 
 def test_a_receipt_shows_how_far_a_call_came() -> None:
     world = many(60)
-    places = [one.place for one in to_its_end(world)]
-    assert places[-1] is None
-    after = [one.after for one in places[:-1] if one is not None]
+    cursors = [one.cursor for one in to_its_end(world)]
+    assert cursors[-1] == Cursor()
+    after = [one.after for one in cursors[:-1]]
     assert after == sorted(after)
-    assert after[-1] > f"{PARTITION.prefix}0020"
+    assert after[-1] > f"{PARTITION.prefix}0010"
 
 
 def test_what_comes_before_the_place_of_a_run_is_found_by_the_next_one() -> None:
@@ -99,8 +94,8 @@ def test_what_comes_before_the_place_of_a_run_is_found_by_the_next_one() -> None
     made = Receipt("", "", "more")
     late: list[str] = []
     while made.status == "more":
-        made = call(world, carried(made.counts), 12, "calls-1")
-        if made.place is not None and made.place.after and len(late) < 4:
+        made = call(world, carried(made.counts), 6, "calls-1")
+        if made.cursor.after and len(late) < 4:
             name = f"{len(late):04}-late.json"
             late.append(name)
             world.add(name, '{{"id": "{}"}}')
@@ -113,23 +108,13 @@ def test_what_comes_before_the_place_of_a_run_is_found_by_the_next_one() -> None
     world.must_be_finished()
 
 
-def test_a_partition_that_took_several_calls_is_not_said_to_be_at_rest() -> None:
-    world = many(60)
-    to_its_end(world)
-    place = layout.rest_key(world.settings, PARTITION)
-    assert place[1] not in world.store.contents("lake")
-    # By the next run it is, which lists all of it.
-    call(world, Counts(), None, "calls-2")
-    assert place[1] in world.store.contents("lake")
-
-
 def test_another_run_begins_at_the_first_key() -> None:
     world = many(60)
     call(world, Counts(), 12, "calls-1")
     other = PartitionRun(
         PARTITION, world.settings, world.store, world.clock, Groups(world.store, 99), "calls-2"
     )
-    assert record_partition(other, replace(Counts(), calls=1)).status == "done"
+    assert compact_partition(other, replace(Counts(), calls=1)).status == "done"
     world.must_be_finished()
 
 
@@ -153,8 +138,3 @@ def test_whatever_comes_goes_and_dies_between_calls_nothing_is_lost_or_doubled()
         world.clock.advance(7_200)
         call(world, Counts(), None, "calls-2")
         world.must_be_finished()
-
-
-def test_what_a_run_dealt_with_is_added_and_taken_away_part_by_part() -> None:
-    one = Own(Skipped(5, 50), Skipped(2, 20), Skipped(1, 10))
-    assert one.plus(one).less(one) == one

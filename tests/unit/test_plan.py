@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compactor.log.digests import Digests
 from compactor.model import CompactionPlan, Compression, Format, Signature, Skipped, SkipReason
 from compactor.planning.plan import Knowledge, plan
 from tests.support.examples import NOW, ON_LINES, listing, settings, source
@@ -115,16 +116,17 @@ def test_glacier_instant_retrieval_is_read_like_any_other_class():
 
 def test_what_a_commit_names_is_no_candidate():
     done = source("a.json")
-    decision = decide(done, source("b.json"), known=Knowledge(committed={done.identity}))
+    decision = decide(done, source("b.json"), known=Knowledge(committed=Digests({done.identity})))
     assert names(decision) == [["b.json"]]
     assert decision.skipped[SkipReason.COMMITTED].objects == 1
 
 
-def test_a_committed_key_with_new_content_is_a_candidate_again():
+def test_what_is_put_over_a_committed_source_is_no_candidate():
     done = source("a.json")
     changed = replace(done, etag="another")
-    decision = decide(changed, known=Knowledge(committed={done.identity}))
-    assert names(decision) == [["a.json"]]
+    decision = decide(changed, known=Knowledge(committed=Digests({done.identity})))
+    assert decision.empty
+    assert decision.skipped[SkipReason.OVERWRITTEN].examples == (changed.key,)
 
 
 def test_quarantined_sources_are_tried_again_only_when_asked():
@@ -226,7 +228,7 @@ def test_every_listed_object_is_in_one_group_or_skipped_for_one_reason(listed, c
 
 @given(objects)
 def test_a_plan_over_committed_objects_is_empty(listed):
-    known = Knowledge(committed={one.identity for one in listed})
+    known = Knowledge(committed=Digests(one.identity for one in listed))
     assert decide(*listed, known=known).empty
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor.layout import probe_key
 from compactor.ports import Deletes, StoreTraits
-from compactor.probe.probe import REMEMBERED_SECONDS, is_aws, traits_for
+from compactor.probe.probe import REMEMBERED_SECONDS, is_aws, probe_key, traits_for
 from compactor.settings.uris import S3Uri
 from tests.support.memory_store import Call, ManualClock, MemoryStore
 from tests.support.server_differences import Condition

@@ -15,9 +15,9 @@ import pytest
 
 from compactor.errors import InvalidInput
 from compactor.formats import Detected
+from compactor.formats.log_fields import LOGS
 from compactor.model import Format, SourceObject
 from compactor.readers.formats import (
-    LOGS,
     Reading,
     is_read_by,
     log_of,
@@ -64,7 +64,7 @@ def test_types_are_those_that_hold_every_value() -> None:
         '{"id": 9223372036854775808, "n": 1.5, "o": {"w": "v"}, "m": "1", "l": [], "e": {}}',
     )
     assert columns == {
-        "id": "double",
+        "id": "string",
         "n": "double",
         "s": "string",
         "b": "boolean",
@@ -75,6 +75,22 @@ def test_types_are_those_that_hold_every_value() -> None:
         "e": "string",
     }
     assert reading.exact
+
+
+def test_what_no_type_can_name_or_hold_exactly_is_text() -> None:
+    columns, _ = found(
+        Format.JSON_LINES,
+        '{"a": {"x-y": 1, "z": 2}, "b": {"c": {"é": 1}}, "d": 0.1, "e": 0.10000000000000000001}',
+        '{"a": {"z": 3}, "d": 9007199254740993, "F": true, "f": 1, "F": true}',
+        '{"F": true}',
+    )
+    assert columns == {
+        "a": "string",
+        "b": "struct<c:string>",
+        "d": "string",
+        "e": "string",
+        "f": "boolean",
+    }
 
 
 def test_a_line_that_is_cut_and_a_record_nested_without_end_do_no_harm() -> None:
@@ -149,7 +165,7 @@ def test_logs_with_a_header_skip_it(
     assert reading.table == {"skip.header.line.count": header}
 
 
-@pytest.mark.parametrize(("line", "log"), [(ALB, LOGS[0]), (S3, LOGS[1])])
+@pytest.mark.parametrize(("line", "log"), [(ALB, LOGS["alb"]), (S3, LOGS["s3_access"])])
 def test_known_logs_have_their_documented_columns(line: str, log: Any) -> None:
     assert log_of([line]) is log
     columns, reading = found(Format.TEXT, line)

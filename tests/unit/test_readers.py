@@ -12,16 +12,15 @@ import pytest
 from compactor.cleaning.clean_partition import decide
 from compactor.clock import NoDeadline
 from compactor.errors import InvalidInput, TransientStoreError
-from compactor.log.resting import read_rest
 from compactor.model import Partition
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts
+from compactor.partition.receipts import read as read_receipt
+from compactor.partition.run import compact_partition
 from compactor.readers.clean_up_gate import ReaderGate, ask
 from compactor.readers.outcome import Outcome
 from compactor.readers.reader_catalog import CatalogEntry
 from compactor.readers.refresh import LIMIT_SECONDS, Refreshing, refresh
-from compactor.runs.partition_receipts import Counts
-from compactor.runs.partition_receipts import read as read_receipt
-from compactor.runs.partition_run import PartitionRun
-from compactor.runs.run_partition import record_partition
 from compactor_cli.commands import clean_up
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_readers import planned, read, shown
@@ -151,7 +150,7 @@ def test_a_source_that_a_list_names_is_not_deleted_though_it_is_compacted() -> N
     assert lake.each_once()
 
 
-def test_a_switch_that_was_not_recorded_counts_from_when_it_is_seen() -> None:
+def test_a_switch_that_was_not_recorded_counts_from_the_next_refresh() -> None:
     lake = closed()
     lake.clock.advance(8 * DAY)
     lake.store.hooks.crash("before", "create", prefix=SWITCHES)
@@ -159,6 +158,8 @@ def test_a_switch_that_was_not_recorded_counts_from_when_it_is_seen() -> None:
         lake.refresh()
     lake.store.hooks.clear()
     lake.clock.advance(2 * HOUR)
+    assert lake.clean_up() == 0
+    lake.refresh()
     assert lake.clean_up() == 0
     lake.clock.advance(HOUR + 1)
     assert lake.clean_up() == 2
@@ -457,7 +458,7 @@ def test_a_partition_that_its_table_has_no_column_for_fails_its_run() -> None:
         readers=lambda _: lake.catalog,
     )
     with pytest.raises(InvalidInput, match=r"partitioned by level1, not by x, for a/"):
-        record_partition(run, Counts())
+        compact_partition(run, Counts())
     receipt = read_receipt(lake.world.settings, "run-1", partition, lake.store)
     assert receipt is not None
     assert receipt.status == "failed"
@@ -520,10 +521,9 @@ def test_a_run_shows_what_it_has_published_and_says_so() -> None:
     assert lake.each_once()
 
 
-def test_a_catalog_that_does_not_answer_ends_no_run_and_the_partition_is_not_at_rest() -> None:
+def test_a_catalog_that_does_not_answer_ends_no_run_and_the_next_one_shows_the_partition() -> None:
     lake = Lake()
     lake.add("a.json")
-    rest = "_compactor/compacted/partitions/2026/01/02/at-rest.json"
 
     def silent() -> None:
         raise TransientStoreError("no answer")
@@ -532,32 +532,10 @@ def test_a_catalog_that_does_not_answer_ends_no_run_and_the_partition_is_not_at_
     told = lake.run(refreshes=True).shown
     assert told is not None
     assert told.fault == "TransientStoreError: no answer"
-    assert not lake.store.contents("lake", rest)
     lake.catalog.before_change = lambda: None
     told = lake.run(refreshes=True).shown
     assert told is not None
     assert told.switched
-    assert lake.store.contents("lake", rest)
-
-
-def test_a_partition_at_rest_that_shows_sources_is_looked_at_again_when_its_day_is_over() -> None:
-    lake = Lake()
-    noon, end = 1_767_355_200.0, 1_767_398_400.0
-    lake.clock.advance(noon - NOW)
-    key = f"{PARTITION.prefix}a.json"
-    lake.store.seed("source", key, b'{"id": "record-1"}\n', last_modified=noon)
-    lake.world.records.add(1)
-    receipt = lake.run(refreshes=True)
-    assert receipt.counts.objects_out == 1
-    assert receipt.shown is not None
-    assert receipt.shown.shows == "raw"
-    assert lake.each_once()
-    record = read_rest(lake.world.settings, PARTITION, lake.store)
-    assert record is not None
-    assert record.until == end
-    lake.clock.advance(end - lake.clock.now())
-    assert lake.refresh().shows == "compacted"
-    assert lake.each_once()
 
 
 def test_nothing_is_deleted_of_a_day_that_shows_its_sources_whatever_its_retention() -> None:

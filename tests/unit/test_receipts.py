@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor import layout
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, TransientStoreError
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.state import SHOWN_QUARANTINED
 from compactor.model import Partition
-from compactor.runs import partition_receipts as receipts
-from compactor.runs.partition_receipts import Counts, Receipt, counts_from
-from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.partition import receipts
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts, Receipt, counts_from
+from compactor.partition.run import compact_partition
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_store import Call, MemoryStore
 from tests.support.world import World
@@ -46,7 +46,7 @@ def various(limits: WorkerLimits = USUAL) -> World:
 def call(world: World, counts: Counts, groups: int | None, run_id: str = "run-1") -> Receipt:
     deadline = NoDeadline() if groups is None else Groups(world.store, groups)
     run = PartitionRun(PARTITION, world.settings, world.store, world.clock, deadline, run_id)
-    return record_partition(run, counts)
+    return compact_partition(run, counts)
 
 
 def carried(counts: Counts) -> Counts:
@@ -82,7 +82,7 @@ def test_counts_add_up_over_calls_that_ran_out_of_time() -> None:
         world.store.calls
     )
     assert receipt.counts.requests["GET"] >= whole.counts.requests["GET"]
-    stored = world.store.get(*layout.receipt_key(world.settings, "run-1", PARTITION))
+    stored = world.store.get(*world.settings.layout.receipt("run-1", PARTITION))
     assert receipts.decode(stored) == receipt
     world.runs = 1  # the next run is another one
     world.must_be_finished()
@@ -101,6 +101,35 @@ def test_a_quarantined_source_is_counted_once_however_many_calls_follow() -> Non
         "a.log.gz",
         "g.log.gz",
     ]
+
+
+def test_a_source_counts_once_for_its_declaration_even_if_calls_died_or_lost_their_answer() -> None:
+    declared = [
+        {"match": "*.csv", "format": "csv", "header": True},
+        {"match": "*.x", "format": "text"},
+    ]
+    world = World(limits=SMALL_GROUPS, formats=declared)
+    bodies = {
+        "a.csv": b"id,count\n1,2\n",
+        "b.csv": b"id\n1,2\n",
+        "c.json": b'{"id": 1}\n',
+        "d.x": b"one\n",
+        "e.bin": b"\0",
+    }
+    for name, body in bodies.items():
+        world.put(name, body)
+    receipt = before = Receipt("", "", "more")
+    for number in range(20):
+        receipt = call(world, carried(before.counts), 1)
+        if number % 2:
+            # The state machine got every second answer only.
+            before = receipt
+        if receipt.status == "done":
+            break
+    assert receipt.counts.quarantined == 2
+    # The second CSV contradicts its declaration, and still is what was declared.
+    assert receipt.counts.covered == {"1": (2, 20), "2": (1, 4), "0": (2, 11)}
+    assert call(world, Counts(), None, "run-2").counts.covered == {}
 
 
 def test_what_an_earlier_run_committed_is_not_counted_again() -> None:
@@ -123,7 +152,7 @@ def test_a_failed_call_leaves_a_receipt_with_its_cause() -> None:
     world.store.hooks.before.append(fail)
     with pytest.raises(TransientStoreError):
         call(world, Counts(), None)
-    stored = world.store.get(*layout.receipt_key(world.settings, "run-1", PARTITION))
+    stored = world.store.get(*world.settings.layout.receipt("run-1", PARTITION))
     receipt = receipts.decode(stored)
     assert (receipt.status, receipt.error) == ("failed", "TransientStoreError")
     assert receipt.cause == "the store is down"
@@ -143,19 +172,19 @@ def test_a_failed_call_does_not_forget_what_earlier_calls_did() -> None:
     world.store.hooks.before.append(fail)
     with pytest.raises(TransientStoreError):
         call(world, carried(first.counts), None)
-    stored = world.store.get(*layout.receipt_key(world.settings, "run-1", PARTITION))
+    stored = world.store.get(*world.settings.layout.receipt("run-1", PARTITION))
     assert receipts.decode(stored).counts.objects_in == 1
 
 
 def test_even_an_error_that_was_not_foreseen_leaves_a_receipt_with_its_cause() -> None:
     world = various()
     call(world, Counts(), None)
-    bucket, prefix = layout.commits_prefix(world.settings, PARTITION)
+    bucket, prefix = world.settings.layout.commits(PARTITION.path)
     for key in world.store.contents(bucket, prefix):
         world.store.seed(bucket, key, b"no gzip at all")
     with pytest.raises(Exception, match=r"(?i)gzip") as caught:
         call(world, Counts(), None, "run-2")
-    stored = world.store.get(*layout.receipt_key(world.settings, "run-2", PARTITION))
+    stored = world.store.get(*world.settings.layout.receipt("run-2", PARTITION))
     receipt = receipts.decode(stored)
     assert receipt.status == "failed"
     assert receipt.error == type(caught.value).__name__
@@ -165,13 +194,13 @@ def test_even_an_error_that_was_not_foreseen_leaves_a_receipt_with_its_cause() -
 def test_a_log_with_a_gap_is_reported_as_an_integrity_error() -> None:
     world = various()
     call(world, Counts(), None)
-    bucket, prefix = layout.commits_prefix(world.settings, PARTITION)
+    bucket, prefix = world.settings.layout.commits(PARTITION.path)
     for key in world.store.contents(bucket, prefix):
         if "checkpoint" in key or key.endswith("1.json.gz"):
             world.store.remove(bucket, key)
     with pytest.raises(IntegrityError):
         call(world, Counts(), None, "run-2")
-    stored = world.store.get(*layout.receipt_key(world.settings, "run-2", PARTITION))
+    stored = world.store.get(*world.settings.layout.receipt("run-2", PARTITION))
     assert receipts.decode(stored).error == "IntegrityError"
 
 
@@ -223,8 +252,6 @@ def test_a_receipt_shows_no_more_quarantined_sources_than_a_page_can_hold() -> N
 
 def test_receipts_of_partitions_whose_paths_look_alike_have_keys_of_their_own() -> None:
     paths = ("a/b/", "a-b/", "a/b", "é/", "-/", "", "x" * 200 + "/", "x" * 201 + "/")
-    keys = {
-        layout.receipt_key(settings(), "run-1", Partition("source", "", path)) for path in paths
-    }
+    keys = {settings().layout.receipt("run-1", Partition("source", "", path)) for path in paths}
     assert len(keys) == len(paths)
     assert all(len(key.encode()) < 512 for _, key in keys)

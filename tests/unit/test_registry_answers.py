@@ -96,7 +96,7 @@ def cancelled(*codes: str) -> ClientError:
 
 
 def marks(*names: str) -> list[Mark]:
-    return [Mark(item(name), ItemState.COMPACTED, "commit") for name in names]
+    return [Mark(item(name), ItemState.COMPACTED) for name in names]
 
 
 def test_a_transaction_goes_on_without_what_is_not_what_it_was() -> None:

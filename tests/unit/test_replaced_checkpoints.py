@@ -13,10 +13,10 @@ from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
 from compactor.log.log import CommitLog
 from compactor.orchestration.discovery_step import begin
-from compactor_cli.chosen import Wish, search
 from compactor_cli.commands.verify import check
-from compactor_cli.restored_files import Targets
-from compactor_cli.restoring import restore_all
+from compactor_cli.restore_files import FileTargets
+from compactor_cli.restore_search import Wish, search
+from compactor_cli.restore_targets import restore_all
 from tests.support.cleaning import DAY, LINE, left
 from tests.support.examples import NOW, PARTITION
 from tests.support.examples import settings as settings_of
@@ -120,7 +120,7 @@ def test_whatever_partitions_are_called_each_keeps_its_entries_and_newest_checkp
 
 def compacted_for_long() -> World:
     """Six runs a month apart, each with a commit and a checkpoint."""
-    world = World(clean_up="delete", retention_days=300)
+    world = World(clean_up="delete", retention_days=90)
     for number in range(6):
         world.add(f"{number}-a.json", LINE)
         world.add(f"{number}-b.log", "2026-01-02T03:04:05Z {}")
@@ -157,10 +157,8 @@ def test_a_log_whose_checkpoints_were_dropped_is_the_same_to_every_reader(tmp_pa
     assert [one.commit_id for one in log.every_commit()] == entries
     log.require_whole(after)
     # Plan and run: nothing is compacted again, and what is new is.
-    found = discover(
-        world.settings, world.store, world.clock.now(), committed=lambda _: after.committed
-    )
-    assert found.items
+    found = discover(world.settings, world.store, world.clock.now())
+    assert found.partitions
     world.must_be_finished()
     assert world.store.contents("lake", "compacted/") == destination
     world.add("new.json", LINE)
@@ -179,7 +177,7 @@ def test_a_log_whose_checkpoints_were_dropped_is_the_same_to_every_reader(tmp_pa
 
 def restored(world: World, sources: Mapping[str, bytes], directory: Path) -> None:
     found = search(Wish(prefix=PARTITION.prefix), world.settings.state, world.store)
-    assert list(restore_all(found, Targets(directory), world.store))
+    assert list(restore_all(found, FileTargets(directory), world.store))
     there = {path.name: path.read_bytes() for path in directory.rglob("*.*") if path.is_file()}
     for key, body in sources.items():
         assert there[key.rpartition("/")[2]] == body

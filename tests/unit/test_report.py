@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import tracemalloc
 from collections import deque
@@ -10,14 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor import layout
 from compactor.failures import failure_text
 from compactor.log.state import QuarantineLine
 from compactor.model import Skipped, SkipReason
+from compactor.partition import receipts
+from compactor.partition.receipts import Counts, Receipt
 from compactor.report import receipt_totals as gathered
+from compactor.report.page import render
 from compactor.report.report import total
-from compactor.runs import partition_receipts as receipts
-from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from compactor_cli.summary import totals_of
 from tests.support.desk import RUN, Desk, item
@@ -36,8 +37,34 @@ def test_a_run_whose_partitions_are_all_done_has_succeeded() -> None:
     assert found.totals == Counts(
         objects_in=7, bytes_in=70, objects_out=1, copied=1, requests={"GET": 4, "PUT": 2}
     )
-    assert [one.path for one in found.partitions] == ["a/", "b/"]
+    assert [one.path for one in found.partitions] == ["a/", "b/", "c/"]
     assert (found.oversized, found.spark) == (["c/"], [])
+
+
+def test_text_and_page_show_what_each_declaration_covers() -> None:
+    desk = Desk("a/", "b/", formats=[{"match": "*.csv", "format": "csv", "header": True}])
+    desk.receipt("a/", counts=Counts(objects_in=3, covered={"0": (1, 10), "1": (2, 20)}))
+    desk.receipt("b/", counts=Counts(objects_in=4, covered={"1": (4, 2_028)}))
+    found = desk.report()
+    assert found.totals.covered == {"0": (1, 10), "1": (6, 2_048)}
+    lines = [
+        'formats declares 6 objects, 2.0 KiB: *.csv: {"format":"csv","header":true}',
+        "not declared: 1 object, 10 B, compacted if named, dated or proven",
+    ]
+    assert str(found).splitlines()[-3:-1] == lines
+    document = found.to_dict()
+    assert totals_of(document, 1.0, "")["formats"] == [
+        {"declaration": lines[0].split(": ", 1)[1], "objects": 6, "bytes": 2_048},
+        {"declaration": "", "objects": 1, "bytes": 10},
+    ]
+    page = html.unescape(render(document))
+    assert all(line in page for line in lines)
+
+
+def test_text_and_page_say_nothing_of_declarations_where_nothing_came() -> None:
+    desk = Desk("a/", formats=[{"match": "*.csv", "format": "csv", "header": True}])
+    desk.receipt("a/")
+    assert "declare" not in str(desk.report())
 
 
 def test_a_partition_without_a_receipt_was_lost_and_fails_the_run() -> None:
@@ -77,8 +104,7 @@ def test_a_run_that_ended_before_its_partitions_did_has_failed() -> None:
 
 def test_a_run_that_found_no_work_list_can_be_reported() -> None:
     desk = Desk()
-    for name in ("items.json", "oversized.json"):
-        desk.store.remove(*layout.run_key(desk.settings, RUN.run_id, name))
+    desk.store.remove(*desk.settings.layout.run(RUN.run_id, "items.json"))
     found = desk.report("InvalidInput: no bucket")
     assert (found.status, found.partitions, found.oversized) == ("failed", [], [])
     assert Desk().report().status == "succeeded"
@@ -165,11 +191,11 @@ def _peak_of(desk: Desk) -> int:
 # Partitions that went to Spark.
 
 
-@pytest.mark.parametrize("engine", ["emr", "emr_serverless"])
+@pytest.mark.parametrize("engine", ["emr_serverless", "j-2AXXXXXXGAPLF"])
 def test_partitions_that_spark_did_count_like_all_others(engine: str) -> None:
     desk = Desk("a/", oversized=("b/", "c/"), spark_engine=engine)
     for path, objects in (("a/", 1), ("b/", 20), ("c/", 300)):
-        desk.receipt(path, counts=Counts(objects_in=objects))
+        desk.receipt(path, counts=Counts(objects_in=objects), by_spark=path != "a/")
     found = desk.report()
     assert (found.status, found.cause) == ("succeeded", "")
     assert found.totals.objects_in == 321
@@ -180,13 +206,13 @@ def test_partitions_that_spark_did_count_like_all_others(engine: str) -> None:
 def test_what_spark_skipped_and_quarantined_is_reported_too() -> None:
     desk = Desk(oversized=("b/",))
     line = QuarantineLine("k", "truncated", "ends early")
-    desk.receipt("b/", skipped={"empty": Skipped(2, 0)}, quarantined=[line])
+    desk.receipt("b/", by_spark=True, skipped={"empty": Skipped(2, 0)}, quarantined=[line])
     found = desk.report()
     assert found.skipped["empty"].objects == 2
     assert found.partitions[0].quarantined == [line]
 
 
-def test_an_oversized_partition_without_a_receipt_fails_the_run() -> None:
+def test_an_oversized_partition_without_a_receipt_of_spark_fails_the_run() -> None:
     found = Desk(oversized=("b/",)).report()
     assert (found.status, found.failed[0].error) == ("failed", "WorkerLost")
     assert found.cause.startswith("b/: WorkerLost")
@@ -195,8 +221,8 @@ def test_an_oversized_partition_without_a_receipt_fails_the_run() -> None:
 def test_the_jobs_own_line_is_the_cause_of_its_failure() -> None:
     desk = Desk("a/", oversized=("b/", "c/"))
     desk.receipt("a/")
-    desk.receipt("b/", "failed", error="IntegrityError", cause="a gap")
-    desk.receipt("c/", counts=Counts(objects_in=5))
+    desk.receipt("b/", "failed", by_spark=True, error="IntegrityError", cause="a gap")
+    desk.receipt("c/", by_spark=True, counts=Counts(objects_in=5))
     desk.spark_error(
         b'{"error": "IntegrityError", "cause": "b/: a gap", "partitions": {"done": 1}}'
     )
@@ -223,7 +249,7 @@ def test_a_broken_line_of_the_job_hides_nothing(body: bytes) -> None:
 
 def test_the_line_of_an_attempt_that_was_made_good_does_not_count() -> None:
     desk = Desk(oversized=("b/",))
-    desk.receipt("b/")
+    desk.receipt("b/", by_spark=True)
     desk.spark_error(b'{"error": "E", "cause": "an earlier attempt"}')
     assert (desk.report().status, desk.report().cause) == ("succeeded", "")
 
@@ -262,7 +288,7 @@ def test_a_failure_as_the_workflow_keeps_it_becomes_one_line(
 def test_the_page_shows_what_went_to_spark_and_why_it_failed() -> None:
     desk = Desk("a/", oversized=("b/",))
     desk.receipt("a/")
-    desk.receipt("b/", "failed", error="E", cause="why")
+    desk.receipt("b/", "failed", by_spark=True, error="E", cause="why")
     desk.report(spark_failure="States.TaskFailed: no subnet")
     text = desk.page.text
     assert "Spark States.TaskFailed: no subnet" in text
@@ -276,7 +302,7 @@ def test_the_page_shows_what_went_to_spark_and_why_it_failed() -> None:
 def test_receipts_of_another_run_do_not_count() -> None:
     desk = Desk("a/")
     other = Receipt("a/", "run-2", "done")
-    receipts.write(other, desk.settings, item("a/").partition, desk.store)
+    receipts.write(other, desk.settings, item("a/"), desk.store)
     assert desk.report().status == "failed"
 
 
@@ -299,7 +325,7 @@ def test_the_report_is_stored_as_json_that_says_the_same() -> None:
     assert document == {"version": 1, **json.loads(json.dumps(msgspec.to_builtins(found)))}
     assert document["totals"]["objects_in"] == 5
     assert Settings.from_input(document["settings"]) == desk.settings
-    bucket, key = layout.run_key(desk.settings, RUN.run_id, "report.json")
+    bucket, key = desk.settings.layout.run(RUN.run_id, "report.json")
     assert desk.store._buckets[bucket].objects[key].content_type == "application/json"
 
 
@@ -312,15 +338,16 @@ def test_a_receipt_reads_back_as_it_was_written() -> None:
         "error": "E",
     }
     desk.receipt("a/", "failed", **given)
-    key = layout.receipt_key(desk.settings, RUN.run_id, item("a/").partition)
+    key = desk.settings.layout.receipt(RUN.run_id, item("a/"))
     assert receipts.decode(desk.store.get(*key)) == Receipt("a/", "run-1", "failed", **given)
 
 
 def test_totals_add_up_field_by_field() -> None:
-    names = [name for name in Counts.__slots__ if name != "requests"]
+    names = [name for name in Counts.__slots__ if name not in ("requests", "covered")]
     numbers: dict[str, Any] = {name: number for number, name in enumerate(names, 1)}
-    one = Counts(**numbers, requests={"GET": 1})
+    one = Counts(**numbers, requests={"GET": 1}, covered={"0": (1, 10), "2": (2, 20)})
     assert total([]) == Counts()
     summed = total([one, one, one])
     assert [getattr(summed, name) for name in names] == [3 * n for n in range(1, len(names) + 1)]
     assert summed.requests == {"GET": 3}
+    assert summed.covered == {"0": (3, 30), "2": (6, 60)}

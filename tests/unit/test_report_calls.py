@@ -12,27 +12,16 @@ from compactor.cleaning import clean_up_receipts
 from compactor.cleaning.clean_up_list import DueWork
 from compactor.cleaning.clean_up_receipts import CleanUpCounts, CleanUpReceipt
 from compactor.errors import IntegrityError
-from compactor.layout import partition_at
-from compactor.log.left_alone import LeftAlone
+from compactor.log.counts import LeftAlone
 from compactor.model import Skipped
+from compactor.partition.receipts import Counts
 from compactor.report import receipt_totals as gathered
 from compactor.report.report import RunReport
 from compactor.report.report_progress import SO_FAR_NAME
-from compactor.runs.partition_receipts import Counts
 from tests.support.desk import RUN, Desk
+from tests.support.examples import Looks
 
 PATHS = tuple(f"{number:02}/" for number in range(40))
-
-
-class Looks:
-    """A deadline that comes when it was looked at so often."""
-
-    def __init__(self, looks: int) -> None:
-        self.left = looks + 1
-
-    def remaining_seconds(self) -> float:
-        self.left -= 1
-        return 400.0 if self.left > 0 else 10.0
 
 
 def a_desk(**given: Any) -> Desk:
@@ -58,7 +47,7 @@ def with_clean_ups(desk: Desk) -> Desk:
         receipt = CleanUpReceipt(
             path, RUN.run_id, "done", counts=CleanUpCounts(deleted=2), warnings=[f"{number}"]
         )
-        partition = partition_at(desk.settings, path)
+        partition = desk.settings.partition_at(path)
         clean_up_receipts.write(receipt, desk.settings, partition, desk.store)
     return desk
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compactor.log.left_alone import LeftAlone
-from compactor.log.size_counts import SizeCounts
+from compactor.log.counts import LeftAlone, SizeCounts
 from compactor.log.state import QuarantineLine
 from compactor.model import QuarantineReason, Skipped, SkipReason
-from compactor.report.page import OPEN_ROWS, render, verify_command
+from compactor.partition.receipts import Counts
+from compactor.report.page import OPEN_ROWS, render, verdict, verify_command
 from compactor.report.reasons import OVERSIZED, REASONS, nothing_to_do
-from compactor.runs.partition_receipts import Counts
 from compactor.sizes import human_bytes, human_seconds
 from tests.support.desk import HOSTILE, Desk, Page
 
@@ -102,7 +101,7 @@ def test_what_the_store_does_not_promise_stands_on_the_page_and_in_the_document(
     desk = Desk("a/")
     desk.receipt("a/")
     line = f"this store ignores {HOSTILE}"
-    document = {"version": 1, "unpartitioned": {"objects": 0, "bytes": 0}, "warnings": [line]}
+    document = {"version": 1, "warnings": [line]}
     desk.write("discovery.json", msgspec.json.encode(document))
     found = desk.report()
     assert found.warnings == [line]
@@ -111,6 +110,15 @@ def test_what_the_store_does_not_promise_stands_on_the_page_and_in_the_document(
 
 
 # Words.
+
+
+def test_the_verdict_of_a_run_that_left_objects_alone_speaks_of_all() -> None:
+    totals = {"objects_in": 120, "objects_out": 4, "records": 2_760}
+    report = {"totals": totals, "left_alone": {"binary": {"objects": 422}}, "headline": ""}
+    assert verdict(report) == (
+        "120 of 542 objects became 4; 422 were left alone; queries open 30 times fewer objects;"
+        " every one of 2,760 records in them is in exactly one output."
+    )
 
 
 @pytest.mark.parametrize(

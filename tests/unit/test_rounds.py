@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from compactor import layout
 from compactor.errors import IntegrityError, TransientStoreError
 from compactor.orchestration.reconcile import Reconciled, Reconciliation, reconcile
 from compactor.orchestration.reconcile_rounds import Round, go_on, read_round
@@ -69,7 +68,7 @@ def test_calls_that_go_on_find_together_what_one_finds(world: EventWorld) -> Non
     last = read_round(world.settings, world.store)
     assert last is not None
     assert (last.calls, last.objects, last.ended_at) == (4, BATCH + 9, world.clock.now())
-    stored = world.store.get(*layout.reconcile_key(world.settings, "logs"))
+    stored = world.store.get(*world.settings.layout.reconcile("logs"))
     assert set(json.loads(stored)) == set(table_of("Round"))
 
 
@@ -101,7 +100,7 @@ def test_nothing_is_begun_while_another_call_is_at_work_or_by_a_call_that_may_no
     one = read_round(world.settings, world.store)
     assert one is not None
     busy = b'{"version":1,"begun_at":1.0,"busy_until":%d,"start_after":"logs/a/2.json"}'
-    place = layout.reconcile_key(world.settings, "logs")
+    place = world.settings.layout.reconcile("logs")
     world.store.put(*place, busy % (world.clock.now() + 30))
     assert go_on(given(world), 60, begin=True) is None
     # It died.
@@ -136,9 +135,9 @@ def test_a_round_that_failed_is_resumed_by_the_next_that_begins_one(
 
 
 def test_a_damaged_round_says_so(world: EventWorld) -> None:
-    place = layout.reconcile_key(world.settings, "logs")
+    place = world.settings.layout.reconcile("logs")
     world.store.put(*place, b"no JSON")
-    with pytest.raises(IntegrityError, match=r"reconcile/logs\.json is damaged: delete it"):
+    with pytest.raises(IntegrityError, match=r"reconcile/logs\.json is damaged: .*; delete it"):
         go_on(given(world), 60, begin=True)
     world.store.put(*place, b'{"version":2,"begun_at":1.0}')
     with pytest.raises(IntegrityError, match="2"):

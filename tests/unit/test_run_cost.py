@@ -9,15 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor import layout
 from compactor.clock import NoDeadline
 from compactor.money import RunWork, cost_of
+from compactor.partition.inputs import Paid, PartitionRun
+from compactor.partition.receipts import Counts, Receipt
+from compactor.partition.run import compact_partition
 from compactor.prices import prices_for
 from compactor.report.cost import RunCost, SparkHours, cost_of_run, spark_hours
 from compactor.report.receipt_totals import Gathered
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.partition_run import Paid, PartitionRun
-from compactor.runs.run_partition import record_partition
 from compactor_handlers import report as handler
 from tests.support.desk import RUN, Desk
 from tests.support.examples import PARTITION
@@ -79,10 +78,10 @@ def test_it_is_reported_in_a_line() -> None:
 def test_the_spark_job_s_own_word_counts_and_an_older_one_says_nothing() -> None:
     desk = Desk("a/")
     assert spark_hours(desk.settings, RUN.run_id, desk.store) == SparkHours()
-    bucket, key = layout.run_key(desk.settings, RUN.run_id, "spark-error.json")
+    bucket, key = desk.settings.layout.run(RUN.run_id, "spark-error.json")
     desk.store.put(bucket, key, json.dumps({"error": "x", "vcpu_hours": 1.5}).encode())
     assert spark_hours(desk.settings, RUN.run_id, desk.store) == SparkHours(1.5, 0.0)
-    bucket, key = layout.run_key(desk.settings, RUN.run_id, "spark-result.json")
+    bucket, key = desk.settings.layout.run(RUN.run_id, "spark-result.json")
     desk.store.put(bucket, key, json.dumps({"partitions": {}}).encode())
     assert spark_hours(desk.settings, RUN.run_id, desk.store) == SparkHours()
 
@@ -95,8 +94,8 @@ def test_the_report_has_it_and_the_document_too() -> None:
     found = desk.report()
     assert found.cost is not None
     assert found.cost.requests["GET"] == 10
-    # Receipt, checkpoint and record of rest of each; history and report.json.
-    assert found.cost.requests["PUT"] == 8
+    # Receipt and checkpoint of each; history and report.json.
+    assert found.cost.requests["PUT"] == 6
     assert found.cost.line in str(found)
     document = found.to_dict()
     assert document["cost"]["dollars"] == found.cost.dollars
@@ -107,14 +106,14 @@ def test_what_was_gathered_goes_on_in_another_call() -> None:
     found.add(Receipt("a/", RUN.run_id, "done", Counts(calls=1, objects_in=1)))
     again = msgspec.json.decode(msgspec.json.encode(found), type=Gathered)
     again.add(Receipt("b/", RUN.run_id, "done", Counts(calls=1)))
-    assert again.after == {"PUT": 5, "LIST": 2}
+    assert again.after == {"PUT": 3}
 
 
 def worked(world: World, earlier: Counts, paid: Paid) -> Counts:
     run = PartitionRun(
         PARTITION, world.settings, world.store, world.clock, NoDeadline(), "run-1", paid=paid
     )
-    return record_partition(run, earlier).counts
+    return compact_partition(run, earlier).counts
 
 
 def test_a_function_s_time_is_counted_with_its_memory_and_its_share_of_the_call() -> None:
@@ -133,12 +132,12 @@ def test_the_dashboard_has_spark_only_where_it_used_something(
 ) -> None:
     desk = Desk("a/", oversized=("b/",), spark_engine="emr_serverless")
     desk.receipt("a/", counts=Counts(objects_in=3))
-    desk.receipt("b/", counts=Counts(objects_in=3))
+    desk.receipt("b/", counts=Counts(objects_in=3), by_spark=True)
     monkeypatch.setattr(handler, "store_for", lambda *_: desk.store)
     event = {"run_id": RUN.run_id, "started_at": "", "settings": desk.settings.to_dict()}
     handler.handler(event, CONTEXT)
     assert "SparkVcpuHours" not in capsys.readouterr().out
-    place = layout.run_key(desk.settings, RUN.run_id, "spark-result.json")
+    place = desk.settings.layout.run(RUN.run_id, "spark-result.json")
     desk.store.put(*place, json.dumps({"vcpu_hours": 2, "gb_hours": 8}).encode())
     handler.handler(event, CONTEXT)
     told = capsys.readouterr().out

@@ -7,7 +7,6 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from compactor import layout
 from compactor.clock import instant
 from compactor.report.page import render
 from compactor.report.report import RunIdentity, RunReport, report
@@ -23,7 +22,7 @@ def run_on(day: int, desk: Desk, *, seconds: float = 60.0, failure: str = "") ->
 
 
 def page_of(desk: Desk, run_id: str) -> Page:
-    body = desk.store.get(*layout.run_key(desk.settings, run_id, "report.json"))
+    body = desk.store.get(*desk.settings.layout.run(run_id, "report.json"))
     return Page(render(msgspec.json.decode(body)))
 
 
@@ -66,7 +65,7 @@ def test_the_history_keeps_the_last_thirty_runs() -> None:
 def test_a_history_that_cannot_be_read_fails_no_run(body: bytes) -> None:
     desk = Desk()
     run_on(1, desk)
-    desk.store.put(*layout.run_history_key(desk.settings), body)
+    desk.store.put(*desk.settings.layout.run_history, body)
     assert (run_on(2, desk).status, run_on(2, desk).previous) == ("succeeded", [])
     assert [one.run_id for one in run_on(3, desk).previous] == ["run-2"]
 

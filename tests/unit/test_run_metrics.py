@@ -12,9 +12,9 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from compactor.errors import InvalidInput
-from compactor.log.left_alone import LeftAlone
+from compactor.log.counts import LeftAlone
 from compactor.model import Skipped, SkipReason
-from compactor.runs.partition_receipts import Counts
+from compactor.partition.receipts import Counts
 from compactor_cli.run_metrics import metrics_text, write_metrics
 from tests.conftest import REPO_ROOT
 from tests.support.desk import Desk

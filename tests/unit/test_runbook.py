@@ -40,7 +40,9 @@ def states(machine: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]
 def failing() -> set[str]:
     """States that fail, that may fail for good, and that keep a failure."""
     known = dict(states(json.loads(definition().read_text(encoding="utf-8"))))
-    kept = {one["Next"] for state in known.values() for one in state.get("Catch", ())}
+    caught = {one["Next"] for state in known.values() for one in state.get("Catch", ())}
+    # A choice keeps no failure: it decides how a run goes on.
+    kept = {name for name in caught if known[name]["Type"] != "Choice"}
     own = {
         name
         for name, state in known.items()

@@ -6,7 +6,7 @@ import pytest
 
 from compactor.errors import IntegrityError
 from compactor.limits import WorkerLimits
-from compactor.outputs.verify import check_commit
+from compactor.outputs.verify import check_bytes, check_commit
 from compactor.ports import Deletes, StoreTraits
 from compactor.s3.deletes import NO_SAFE_DELETE
 from tests.support.cleaning import commits, left, old_world
@@ -105,7 +105,7 @@ def test_a_store_that_publishes_wrong_bytes_is_found_out_by_reading_them_back() 
 
     world.add("b.json", '{{"id": "{}"}}')
     world.store.hooks.before.append(spoil)
-    with pytest.raises(IntegrityError, match="CRC32 of"):
+    with pytest.raises(IntegrityError, match=r"is damaged: it has \d+ bytes and CRC32"):
         world.run()
     assert world.store.count("open") == before + 1
     assert before == 1
@@ -139,3 +139,10 @@ def test_too_large_a_source_for_this_way_is_left_alone() -> None:
     receipt = world.run()
     assert receipt.counts.quarantined == 1
     assert world.store.unfinished_uploads("lake") == {}
+
+
+def test_bytes_without_a_committed_crc32_are_not_taken_for_proven() -> None:
+    world = World()
+    world.store.seed("lake", "compacted/x", b"bytes")
+    with pytest.raises(IntegrityError, match="nothing proves its bytes"):
+        check_bytes("lake", "compacted/x", 5, None, world.store)

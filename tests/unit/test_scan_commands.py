@@ -173,4 +173,4 @@ def test_scan_plan_and_run_name_the_command_for_the_tables_among_sources(
         assert main([*words, "--endpoint-url", endpoint]) == 0
         printed = capsys.readouterr().out
         (line,) = (one for one in printed.splitlines() if "2 objects, part_of_a_table" in one)
-        assert "compactor tables plan shows" in line
+        assert "compactor maintain plan shows" in line

@@ -53,7 +53,7 @@ def test_two_uris_are_enough_and_everything_else_has_its_documented_default() ->
             assert given[name] == expected, name
     assert settings.clean_up is CleanUpMode.KEEP
     assert (settings.settle_seconds, settings.open_partition_seconds) == (600, 3600)
-    assert settings.lambda_max_seconds == 600
+    assert settings.lambda_max_bytes == 20 << 30
     assert settings.target_bytes is None
 
 
@@ -95,7 +95,6 @@ inputs = st.fixed_dictionaries(
         "include": st.lists(st.text(min_size=1), max_size=3),
         "exclude": st.lists(st.text(min_size=1), max_size=3),
         "retry_quarantined": st.booleans(),
-        "bucket_copies": st.sampled_from(["refuse", "compact"]),
         "formats": st.lists(
             st.sampled_from(
                 [
@@ -109,7 +108,7 @@ inputs = st.fixed_dictionaries(
         ),
         "compression": st.sampled_from(["same", "none", "gzip", "zstd"]),
         "clean_up": st.sampled_from(["keep", "delete"]),
-        "spark_engine": st.sampled_from(["emr", "none", "j-2AXXXXXXGAPLF", "j-abc1"]),
+        "spark_engine": st.sampled_from(["emr_serverless", "none", "j-2AXXXXXXGAPLF", "j-abc1"]),
         "retention_days": st.one_of(st.integers(0, 36_500), st.floats(0, 36_500)),
         "s3_state_uri": st.sampled_from([None, "s3://state/", "s3://lake/state"]),
     },
@@ -162,7 +161,7 @@ WRONG_VALUES = [
     ("target_bytes", 4 * MIB**2 + 1, "to 4,398,046,511,104"),
     ("max_concurrency", 10_001, "to 10,000"),
     ("max_concurrency", 0, "from 1"),
-    ("spark_engine", "EMR", '"emr", "emr_serverless", "none", or'),
+    ("spark_engine", "EMR", '"emr_serverless", "none", or'),
     ("spark_engine", None, '"emr_serverless"'),
     ("spark_engine", "", "the id of a running EMR cluster"),
     ("spark_engine", "j-", "such as j-"),
@@ -171,7 +170,6 @@ WRONG_VALUES = [
     ("spark_engine", 7, "such as j-"),
     ("retry_quarantined", 1, "true or false"),
     ("retry_quarantined", "true", "true or false"),
-    ("bucket_copies", "leave", '"refuse" or "compact"'),
     ("include", "*.gz", "list of globs"),
     ("include", [""], "list of globs"),
     ("exclude", [1], "list of globs"),

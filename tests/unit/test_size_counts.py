@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.log.size_counts import SizeCounts, least_bytes
+from compactor.log.counts import SizeCounts, least_bytes
+from compactor.partition.receipts import Counts
 from compactor.report.charts import histogram
-from compactor.runs.partition_receipts import Counts
 from tests.support.desk import Desk
 
 SIZES = st.lists(st.integers(0, 5 << 40), max_size=30)

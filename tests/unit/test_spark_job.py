@@ -29,8 +29,7 @@ echo "compact_partitions: half of it"
 def workflow_arguments() -> Sequence[str]:
     """The step's command line, as the state machine makes it for the run ``run-1``."""
     states = json.loads(definition().read_text("utf-8"))["States"]
-    prepare = states["ProcessPartitions"]["Branches"][1]["States"]["PrepareSpark"]
-    array = prepare["Parameters"]["arguments.$"]
+    array = states["AddStepToCluster"]["Parameters"]["Step"]["HadoopJarStep"]["Args.$"]
     array = re.sub(r"States\.Format\('([^']*)', \$\.run_id\)", r"'\1'", array)
     words = re.findall(r"'([^']*)'", array)
     script = "s3://local/spark/compact_partitions.py"

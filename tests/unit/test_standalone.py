@@ -17,7 +17,6 @@ from compactor.catalogs.readers import open_readers
 from compactor.errors import InvalidInput, PartitionsFailed
 from compactor.invocation import kept_store
 from compactor_handlers import standalone
-from tests.support.examples import seconds_of
 from tests.support.moto_server import moto_server
 from tests.unit.test_handlers import Context, Place, answer_of, emitted, metrics_of
 
@@ -146,23 +145,7 @@ def test_without_time_for_a_partition_the_answer_is_more_and_names_what_is_left(
 
 # How often discovery looks at the clock: at its start, when it knows the partitions, and of each
 # before it is asked for, before it is counted, and after its page.
-DISCOVERY_OF_ONE, DISCOVERY_OF_THREE = 2 + 3, 2 + 3 * 3
-
-
-def test_a_call_in_which_not_all_could_be_counted_is_resumed(place: Place) -> None:
-    first = call(place.input(), *[PLENTY] * 4, 79_000)
-    assert (first["status"], first["left_count"]) == ("more", 0)
-    assert outputs(place) == []
-    assert "items.json" not in names(place, "call-1")
-    second = call(first, request_id="call-2")
-    assert (second["status"], second["run_id"]) == ("succeeded", "call-1")
-    assert outputs(place) == ["a", "b", "c"]
-    assert second["totals"]["objects_in"] == 6
-
-
-def names(place: Place, run_id: str) -> list[str]:
-    home = f"_compactor/compacted/runs/{run_id}/"
-    return [key.removeprefix(home) for key in place.contents(place.lake, home)]
+DISCOVERY_OF_ONE, DISCOVERY_OF_THREE = 1 + 1 + 1, 1 + 1 + 3
 
 
 def test_a_call_with_the_answer_continues_the_same_run_and_reports_all_of_it(
@@ -206,7 +189,6 @@ def test_a_partition_that_runs_out_of_time_keeps_what_it_has_and_is_left(
     assert second["totals"]["calls"] == 2
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 def test_a_function_with_too_short_a_time_out_is_refused_before_anything_is_done(
     place: Place,
 ) -> None:
@@ -247,22 +229,23 @@ def test_an_oversized_partition_is_refused_with_its_size_and_a_remedy(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     place.put("logs/b/2.json", b'{"id": "b2"}\n')
-    answer = call(place.input(lambda_max_seconds=seconds_of(2.5)))
+    answer = call(place.input(lambda_max_bytes=28))
     assert answer["status"] == "succeeded"
     assert outputs(place) == ["a", "c"]
     (line,) = answer["refused"]
-    assert line.startswith("refused: b/ has at least 3 objects of 39 bytes, too much for one call")
+    assert line.startswith(
+        "refused: b/ has more than one worker takes in a run, of which 0 objects"
+    )
     assert "set engine to worker" in line
     assert [record["message"] for record in log() if record["level"] == "ERROR"] == [line]
     assert metrics_of(emitted(capsys)[-1])["OversizedPartitions"] == 1
     assert stored(place, "call-1", "report.json")["oversized"] == ["b/"]
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 @pytest.mark.parametrize(
     ("given", "field"),
     [
-        ({"spark_engine": "emr"}, "spark_engine"),
+        ({"spark_engine": "emr_serverless"}, "spark_engine"),
         ({"spark_engine": "j-2AXXXXXXGAPLF"}, "spark_engine"),
         ({"table": "glue:lake.events"}, "table"),
         ({"engine": "spark"}, "engine"),
@@ -279,7 +262,6 @@ def test_input_that_one_function_cannot_serve_is_refused(
     assert place.contents(place.lake) == {}
 
 
-@pytest.mark.filterwarnings("ignore:No application metrics to publish")
 @pytest.mark.parametrize("event", [[], "text", None, {}, {"status": "more"}])
 def test_an_event_that_is_no_input_is_refused(place: Place, event: Any) -> None:
     with pytest.raises(InvalidInput):

@@ -21,7 +21,7 @@ from compactor.sinks.accept import Look, accept, given_by, look_at
 from compactor.sinks.named_history import Restored
 from compactor.sinks.table_entries import Acceptance, NamedOutput, TableEntry
 from compactor_cli import commands as cli
-from compactor_cli.commands import tables_accept
+from compactor_cli.commands import repair
 from tests.support.cleaning import DAY
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed
@@ -86,7 +86,7 @@ def names(outputs: Any) -> list[int]:
 
 
 def test_a_publisher_names_the_way_on(tables):
-    with pytest.raises(IntegrityError, match="compactor tables accept"):
+    with pytest.raises(IntegrityError, match="compactor repair table"):
         tables.publish()
 
 
@@ -370,7 +370,7 @@ def test_a_table_that_comes_back_while_it_is_accepted_is_looked_at_again():
         add_missing(tables)
     tables.catalog.ask = lambda _, request: request()
     tables.must_have_all()
-    with pytest.raises(IntegrityError, match="run compactor tables accept again"):
+    with pytest.raises(IntegrityError, match="run compactor repair table again"):
         tables.publish()
     finish(tables)
 
@@ -522,10 +522,9 @@ def test_a_table_log_that_lost_entries_is_not_accepted(tables):
 
 
 def command(tables: Tables, monkeypatch: pytest.MonkeyPatch, *given: str) -> int:
-    monkeypatch.setattr(tables_accept, "open_store", lambda *_: tables.store)
-    monkeypatch.setattr(tables_accept, "open_catalog", lambda *_: tables.catalog)
-    places = ("s3://source/logs/", "s3://lake/compacted/", "--depth", "3")
-    return cli.main(["tables", "accept", *places, *given])
+    monkeypatch.setattr(repair, "open_store", lambda *_: tables.store)
+    monkeypatch.setattr(repair, "open_catalog", lambda *_: tables.catalog)
+    return cli.main(["repair", "table", "s3://source/logs/", "s3://lake/compacted/", *given])
 
 
 def test_the_command_shows_what_is_missing_and_changes_nothing(tables, monkeypatch, capsys):

@@ -18,6 +18,7 @@ from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import InvalidInput
+from compactor.log.log import CommitLog
 from compactor.model import Partition, SourceObject
 from compactor.s3.store import make_client
 from compactor.settings.settings import CleanUpMode
@@ -76,6 +77,12 @@ class Cleaned:
         assert commit.output is not None
         self.outputs.append(f"s3://{commit.output.bucket}/{commit.output.key}")
         assert self.place.publish().faults == []
+        # Retention counts from the checkpoint.
+        log = CommitLog(store, self.place.settings, A)
+        state = log.load()
+        for one in list(state.unpublished.values()):
+            state.mark_published(one)
+        log.checkpoint(state)
 
     def clean_up(self) -> CleanUpReceipt:
         place = self.place

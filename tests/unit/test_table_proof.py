@@ -6,18 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from compactor import layout
 from compactor.cleaning.clean_partition import CleanUpRun, decide, record_clean_up
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
+from compactor.cleaning.due import CleanUpFacts
 from compactor.clock import NoDeadline
-from compactor.log.process_cache import SeenState
 from compactor.settings.settings import CleanUpMode
-from compactor_cli import commands as cli
-from compactor_cli.commands import adopt, verify
+from compactor_cli.commands import verify
 from tests.support.cleaning import DAY
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Crashed
-from tests.support.memory_tables import IcebergTable
 from tests.support.table_world import KINDS, Tables
 
 
@@ -155,17 +152,17 @@ def test_a_clean_up_without_the_table_in_its_settings_finds_it_by_its_log(tables
 
 
 def looks_for_a_table_log(tables: Tables) -> int:
-    _, key = layout.table_entry_key(tables.world.settings, 1)
+    _, key = tables.world.settings.layout.table_entry(1)
     return sum(call.name == "head" and call.key == key for call in tables.store.calls)
 
 
 def test_that_there_is_no_table_is_asked_once_by_a_process_of_a_run(tables):
     tables.world.settings = replace(tables.world.settings, table=None)
-    seen = SeenState()
+    facts = CleanUpFacts()
     for name in ("a.json", "b.json", "c.json"):
         tables.compact(name)
         tables.world.clock.advance(2 * DAY)
-        run = replace(cleaning(tables), seen=seen)
+        run = replace(cleaning(tables), facts=facts)
         done = record_clean_up(run, CleanUpReceipt(PARTITION.path, name))
         assert done.counts.deleted == 1
     assert looks_for_a_table_log(tables) == 1
@@ -178,7 +175,7 @@ def test_that_there_is_no_table_is_asked_once_by_a_process_of_a_run(tables):
 def test_a_table_that_was_named_since_is_found_by_an_output_that_is_gone(tables):
     named = tables.world.settings
     tables.world.settings = replace(named, table=None)
-    run = replace(cleaning(tables), seen=SeenState(has_no_table=True))
+    run = replace(cleaning(tables), facts=CleanUpFacts(has_no_table=True))
     tables.world.settings = named
     tables.compact("a.json")
     tables.publish()
@@ -242,14 +239,3 @@ def test_verify_reports_a_table_that_is_not_what_it_was(tables):
     tables.table.drop()
     (line,) = check(tables).findings
     assert "is gone: it was dropped" in line
-
-
-def test_a_log_is_not_rebuilt_from_outputs_that_a_table_may_have_deleted(monkeypatch, capsys):
-    tables = Tables("iceberg")
-    assert isinstance(tables.table, IcebergTable)
-    tables.compact("a.json")
-    tables.publish()
-    monkeypatch.setattr(adopt, "open_store", lambda *_: tables.store)
-    places = ("s3://source/logs/", "s3://lake/compacted/")
-    assert cli.main(["adopt", *places, "--yes", "--depth", "3"]) == 2
-    assert "a destination without a table" in capsys.readouterr().err

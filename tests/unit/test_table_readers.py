@@ -18,7 +18,7 @@ from compactor.catalogs.opening import open_catalog
 from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import InvalidInput
 from compactor.model import Partition
-from compactor.runs.partition_run import PartitionRun
+from compactor.partition.inputs import PartitionRun
 from compactor.sinks.table_publisher import Publishing, record_publish
 from tests.rows.row_world import RowWorld
 from tests.support.examples import settings

@@ -82,7 +82,6 @@ def test_a_delta_table_has_its_outputs_below_it_where_vacuum_does_not_look():
         ({"table": ADDRESS, "table_partitioning": ["day", "day"]}, "each once"),
         ({"table": ADDRESS, "schema_evolution": "rename"}, '"refuse" or "add_columns"'),
         ({"table": ADDRESS, "upsert_key": ["id"], "spark_engine": "none"}, "Spark merges"),
-        ({"table": ADDRESS, "format": "text"}, "when output_format is parquet"),
         ({"table": "delta:s3://source/logs/x/"}, "neither contains the source"),
     ],
 )

@@ -112,7 +112,7 @@ def test_what_a_rollback_took_out_is_added_once(place, tmp_path):
     place.publish()
     go_back(place, before)
     append_foreign(place, 99)
-    with pytest.raises(IntegrityError, match="compactor tables accept"):
+    with pytest.raises(IntegrityError, match="compactor repair table"):
         place.publish()
     found = look(place)
     assert (found.present, [one.rows for one in found.absent]) == (1, [1])

@@ -22,11 +22,12 @@ from compactor.discovery.discover import discover
 from compactor.discovery.forecast import Forecast
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.limits import WorkerLimits
+from compactor.log.digests import Digests
 from compactor.model import Listing, Partition, SkipReason
 from compactor.orchestration.in_process import ThisProcess
 from compactor.orchestration.messages import Desk
 from compactor.orchestration.run import Ended, Given, run_whole
-from compactor.planning.partition_listing import take_listing
+from compactor.planning.partition_listing import listing_of, take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import KeyPage
@@ -300,10 +301,10 @@ def test_levels_above_partitions_are_asked_once_in_a_run():
 
 def plans(store: MemoryStore, wanted: Settings) -> Counter[SkipReason]:
     """What a plan leaves alone, and ``COMMITTED`` for what it takes."""
-    found = discover(wanted, store, NOW, committed=lambda _: frozenset())
+    found = discover(wanted, store, NOW)
     told: Counter[SkipReason] = Counter()
-    for item in found.items:
-        made = Forecast(wanted, store, Knowledge()).of(item.partition, NOW)
+    for item in found.partitions:
+        made = Forecast(wanted, store, Knowledge()).of(item, NOW)
         told.update({reason: one.objects for reason, one in made.skipped.items()})
         told[SkipReason.COMMITTED] += sum(len(group.sources) for group in made.groups)
     return told
@@ -317,14 +318,14 @@ def test_a_plan_shows_the_same(window):
     assert made == {SkipReason.TABLE: 5, SkipReason.COMMITTED: 1}
 
 
-def test_a_partition_for_spark_is_not_taken_where_a_table_is_above_it():
+def test_a_partition_is_not_taken_where_a_table_is_above_it():
     world = Bucket()
     world.put("lake/t/_delta_log/0.json", *(f"lake/t/d=1/{n}.json" for n in range(9)))
-    for given in ({"lambda_max_objects": 2}, {"output_format": "parquet"}):
+    for given in ({}, {"output_format": "parquet"}):
         wanted = settings(s3_source_uri="s3://source/lake/", depth=2, **given)
-        found = discover(wanted, world.store, NOW, committed=lambda _: frozenset())
-        assert (found.items, found.oversized) == ((), ())
-        assert found.resting.skipped[SkipReason.TABLE].objects == 10
+        found = discover(wanted, world.store, NOW)
+        assert found.partitions == ()
+        assert found.skipped[SkipReason.TABLE].objects == 10
 
 
 @pytest.mark.parametrize(
@@ -421,7 +422,7 @@ def test_hidden_names_are_taken_only_where_include_spells_them(include, taken, o
         store.seed("source", f"logs/{key}", LINE, last_modified=LONG_AGO)
     wanted = settings(include=include, output_format=output_format)
     root = Partition("source", "logs/", "")
-    made = plan(take_listing(store, root, frozenset()), wanted, Knowledge(), NOW)
+    made = plan(take_listing(listing_of(store, root), root, Digests()), wanted, Knowledge(), NOW)
     found = {one.key.removeprefix("logs/") for group in made.groups for one in group.sources}
     assert found & set(HIDDEN) == set(taken)
     if not include or "*" in include:
@@ -536,7 +537,7 @@ def test_the_report_names_what_compacts_tables():
     world.put(*below("logs/", "_delta_log/0.json"))
     ended = world.run(settings())
     assert ended.report is not None
-    assert "compactor tables" in ended.report.headline
+    assert "compactor maintain" in ended.report.headline
 
 
 def test_a_listing_that_stops_within_a_table_asks_for_its_marker():

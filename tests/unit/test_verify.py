@@ -12,10 +12,10 @@ import pytest
 
 from compactor.destination import Destination
 from compactor.errors import IntegrityError
+from compactor.formats.framing import Edit
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import Edit, SliceFacts
+from compactor.log.manifest import ManifestRow, SliceFacts
 from compactor.model import (
     Compression,
     Format,

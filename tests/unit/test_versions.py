@@ -13,13 +13,11 @@ import pytest
 
 from compactor.cleaning.clean_up_records import check_record
 from compactor.decoding import numbered, require_version
-from compactor.discovery.work_items import WorkItem
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.log.schemes import check_scheme
 from compactor.probe.probe import traits_for
 from compactor.report.report import RunIdentity, report
 from compactor_cli.commands import ls, main
-from compactor_cli.deployed.reports import report_below
+from compactor_cli.stored_reports import report_below
 from compactor_spark.places import RunPlace, load_run
 from tests.support.stored_state import STATE, WHERE, StoredState, load
 
@@ -75,9 +73,6 @@ DOCUMENTS = {
         lambda stored: stored.log("json/").load(),
     ),
     "identity": Document("identity.json", claimed),
-    "scheme": Document(
-        f"schemes/{FIRST}.json", lambda stored: check_scheme(stored.settings, stored.store)
-    ),
     "Parquet schema": Document(f"parquet-schemas/{FIRST}.json", pinned),
     "record of clean-up": Document(f"partitions/denied/cleaned/{FIRST}.json", record),
     "discovery": Document("runs/run-1/discovery.json", partial(made_again, "run-1")),
@@ -143,15 +138,15 @@ def test_fields_that_are_not_known_in_a_version_that_is_are_passed_over(
         assert after == before
 
 
-@pytest.mark.parametrize("name", ["settings.json", "oversized.json"])
+@pytest.mark.parametrize("name", ["settings.json", "oversized/a.json"])
 def test_fields_of_a_runs_input_and_of_its_work_are_refused_where_they_are_not_known(
     stored: StoredState, name: str
 ) -> None:
     key = f"{STATE}runs/run-1/{name}"
-    item = WorkItem("a/", "source", "logs/a/", 1, 1).to_dict() | {"some_day": 1}
-    given = json.loads(stored.store.get("lake", key))
-    changed = [item] if name == "oversized.json" else given | {"some_day": 1}
-    stored.store.put("lake", key, json.dumps(changed).encode())
+    changed = {"path": "a/", "bucket": "source", "prefix": "logs/a/"}
+    if name == "settings.json":
+        changed = json.loads(stored.store.get("lake", key))
+    stored.store.put("lake", key, json.dumps(changed | {"some_day": 1}).encode())
     with pytest.raises(InvalidInput, match="some_day"):
         of_spark(stored)
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from compactor import layout
-from compactor.discovery.discover import Discovery
+from compactor.discovery.work_list import Discovery
 from compactor.errors import IntegrityError, InvalidInput, SourceChanged, TransientStoreError
 from compactor.orchestration.in_process import ThisProcess
 from compactor.orchestration.messages import DONE, FAILED, MORE, Answer, Desk, Order, Task
@@ -22,9 +21,7 @@ from compactor.orchestration.run import Ended, Given, run_whole
 from compactor.orchestration.run_progress import RunProgress
 from compactor.orchestration.workers import Observer
 from compactor.ports import ObjectStore
-from compactor.report.page import render
 from compactor_cli.machine.installed import definition
-from compactor_cli.summary import totals_of
 from tests.support.examples import LONG_AGO, NOW, settings
 from tests.support.memory_store import ManualClock, MemoryStore
 
@@ -163,7 +160,7 @@ class World:
         return sorted(key.split("/")[1] for key in self.store.contents("lake", "compacted/"))
 
     def stored(self, name: str) -> Any:
-        return json.loads(self.store.get(*layout.run_key(self.settings, "run-1", name)))
+        return json.loads(self.store.get(*self.settings.layout.run("run-1", name)))
 
 
 def test_a_run_leaves_what_the_workflow_leaves() -> None:
@@ -171,10 +168,10 @@ def test_a_run_leaves_what_the_workflow_leaves() -> None:
     ended = world.run()
     assert ended.report is not None
     assert (ended.report.status, ended.report.totals.objects_in) == ("succeeded", 4)
-    assert (ended.left, ended.failed, ended.oversized) == ([], [], ())
+    assert (ended.left, ended.failed, ended.oversized) == ([], [], [])
     assert world.outputs == ["a", "b"]
     assert [item["path"] for item in world.stored("items.json")] == ["a/", "b/"]
-    assert (world.stored("oversized.json"), world.stored("settings.json")["depth"]) == ([], 1)
+    assert world.stored("settings.json")["depth"] == 1
     document = world.stored("report.json")
     assert (document["started_at"], document["totals"]["objects_out"]) == (STARTED, 2)
     receipts = world.store.contents("lake", "_compactor/compacted/runs/run-1/receipts/")
@@ -187,28 +184,22 @@ def test_receipts_that_workers_answered_with_are_not_read_again() -> None:
     assert world.store.count("get", prefix="_compactor/compacted/runs/run-1/receipts/") == 0
 
 
-def test_a_process_asks_once_how_sources_are_divided_and_each_time_which_log_it_is() -> None:
+def test_a_process_reads_the_identity_once_whatever_the_number_of_partitions() -> None:
     state = "_compactor/compacted/"
     asked: list[Counter[str]] = []
     for paths in (["a/"], ["a/", "b/", "c/"]):
         world = World(*paths)
         world.run()
         assert len(world.outputs) == len(paths)
-        names = [
-            (kind, what)
-            for kind in ("head", "get", "list_objects", "create")
-            for what in ("identity.json", "schemes/")
-        ]
+        kinds = ("head", "get", "create")
         count = world.store.count
-        asked.append(Counter({f"{k} {w}": count(k, prefix=f"{state}{w}") for k, w in names}))
-    assert asked[1] - asked[0] == {"get identity.json": 2}
+        asked.append(Counter({kind: count(kind, prefix=f"{state}identity.json") for kind in kinds}))
+    assert asked[1] == asked[0]
 
 
-@pytest.mark.parametrize(
-    ("gone", "outputs"), [("identity.json", ["a"]), ("schemes/", ["a", "b"]), ("", ["a", "b"])]
-)
+@pytest.mark.parametrize("gone", ["identity.json", ""])
 def test_what_a_process_remembers_doubles_nothing_when_the_state_is_damaged_meanwhile(
-    gone: str, outputs: list[str]
+    gone: str,
 ) -> None:
     world = World("a/", "b/")
 
@@ -221,7 +212,7 @@ def test_what_a_process_remembers_doubles_nothing_when_the_state_is_damaged_mean
 
     world.seen = Damages()  # type: ignore[assignment]  # only what is told of counts here
     world.run()
-    assert world.outputs == outputs
+    assert world.outputs == ["a", "b"]
     world.seen = Seen()
     for run_id in ("run-2", "run-3"):
         # More of both, for which the log is needed.
@@ -288,8 +279,7 @@ def test_a_failure_that_cannot_pass_is_not_tried_again(error: str) -> None:
 
 def test_a_run_here_tries_as_often_as_the_state_machine() -> None:
     states = json.loads(definition().read_text("utf-8"))["States"]
-    branch = states["ProcessPartitions"]["Branches"][0]["States"]
-    retriers = branch["CompactPartitions"]["ItemProcessor"]["States"]["CompactPartition"]["Retry"]
+    retriers = states["CompactPartitions"]["ItemProcessor"]["States"]["CompactPartition"]["Retry"]
     found = {
         name: (one["MaxAttempts"], one.get("IntervalSeconds"), one.get("MaxDelaySeconds"))
         for one in retriers
@@ -333,6 +323,7 @@ def test_partitions_for_which_there_is_no_time_are_left_and_a_second_call_does_t
 
 def test_spark_for_which_no_time_is_left_is_killed_and_its_partitions_are_left() -> None:
     world = World("a/", "b/", lambda_max_objects=1)
+    left = [61.0]
 
     class Endless(FakeSpark):
         def __init__(self) -> None:
@@ -340,13 +331,14 @@ def test_spark_for_which_no_time_is_left_is_killed_and_its_partitions_are_left()
             self.stopped = threading.Event()
 
         def run(self, run_id: str, run_uri: str, on_line: Callable[[str], None]) -> str:
+            left[0] = 0.01
             assert self.stopped.wait(60)
             return "killed"
 
         def stop(self) -> None:
             self.stopped.set()
 
-    ended = world.run(spark=Endless(), deadline=Seconds(lambda: 0.01))
+    ended = world.run(spark=Endless(), deadline=Seconds(lambda: left[0]))
     assert (ended.report, ended.left) == (None, ["a/", "b/"])
 
 
@@ -402,7 +394,7 @@ def test_without_spark_oversized_partitions_are_left_and_named() -> None:
     spark = FakeSpark()
     ended = world.run(spark=spark)
     assert not spark.asked
-    assert [item.path for item in ended.oversized] == ["a/", "b/"]
+    assert [one.path for one in ended.oversized] == ["a/", "b/"]
     assert ended.report is not None
     assert (ended.report.status, ended.report.oversized) == ("succeeded", ["a/", "b/"])
 
@@ -441,49 +433,27 @@ def test_an_order_and_an_answer_pass_through_a_message_unchanged() -> None:
     assert Task.COMPACT.value == "compact"
 
 
-# Partitions at rest.
-
-
-def test_a_second_run_passes_over_partitions_at_rest_and_its_report_counts_them() -> None:
-    world = World("a/", "b/", "c/")
-    world.run()
-    world.store.seed("source", "logs/c/2.json", b'{"n":2}\n', last_modified=LONG_AGO)
-    ended = world.run(run_id="run-2")
-    report = ended.report
-    assert report is not None
-    assert (report.status, report.totals.objects_in) == ("succeeded", 1)
-    assert [one.path for one in report.partitions] == ["c/"]
-    assert (report.looked_at, report.resting.partitions, report.resting.objects) == (3, 2, 4)
-    # Two of the others, and the two that were at rest with theirs.
-    assert report.skipped["already_committed"].objects == 6
-    line = "at rest: 2 partitions (4 objects), not looked at further"
-    assert line in str(report)
-    document = json.loads(world.store.get(*layout.run_key(world.settings, "run-2", "report.json")))
-    assert line in render(document)
-    totals = totals_of(document, 1.0, "s3://lake/report.json")
-    names = ("partitions", "resting", "resting_objects")
-    assert [totals[name] for name in names] == [3, 2, 4]
-
-
-def test_a_run_in_which_all_is_at_rest_lists_each_partition_once_and_asks_no_worker() -> None:
+def test_a_second_run_takes_what_is_new_and_lists_each_partition_once_for_its_worker() -> None:
     world = World("a/", "b/")
     world.run()
+    world.store.seed("source", "logs/b/2.json", b'{"n":2}\n', last_modified=LONG_AGO)
     world.store.calls.clear()
     ended = world.run(run_id="run-2")
     assert ended.report is not None
-    assert (ended.report.status, ended.report.partitions) == ("succeeded", [])
-    for path in ("a/", "b/"):
-        assert world.store.count("list_objects", bucket="source", prefix=f"logs/{path}") == 1
-    assert world.store.count("read_source", "create", "create_upload") == 0
+    assert (ended.report.status, ended.report.totals.objects_in) == ("succeeded", 1)
+    assert [(one.path, one.counts.objects_in) for one in ended.report.partitions] == [
+        ("a/", 0),
+        ("b/", 1),
+    ]
+    assert ended.report.skipped["already_committed"].objects == 4
 
 
-def test_what_is_at_rest_is_cleaned_up_when_its_retention_has_passed() -> None:
+def test_a_partition_with_nothing_new_is_cleaned_up_when_its_retention_has_passed() -> None:
     world = World("a/", "b/", clean_up="delete", retention_days=7)
     world.run()
     world.clock.advance(8 * DAY)
     ended = world.run(run_id="run-2")
     assert ended.report is not None
-    assert ended.report.resting.partitions == 2
     assert ended.report.clean_up is not None
     assert ended.report.clean_up.deleted == 4
     assert world.store.contents("source") == {}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactor.discovery.speed import (
+from compactor.money.estimate import (
     CLOUDTRAIL_GZIP,
     LINES,
     LINES_GZIP,
@@ -49,15 +49,3 @@ def test_a_key_decides_which_speed_counts(key, kind) -> None:
 )
 def test_rows_have_speeds_of_their_own(key, given, kind) -> None:
     assert speed_for(key, settings(**given)) is SPEEDS[kind]
-
-
-@pytest.mark.parametrize(
-    ("processors", "objects", "size"),
-    [(6.0, 180.0, 10.0), (2.0, 180.0, 10.0), (1.0, 200.0, 20.0), (0.5, 400.0, 40.0)],
-)
-def test_fewer_processors_take_longer_and_more_than_two_are_not_faster(
-    processors: float, objects: float, size: float
-) -> None:
-    speed = WorkerSpeed(per_million_objects=180, per_gb=10).on(processors)
-    assert speed.per_million_objects == pytest.approx(objects)
-    assert speed.per_gb == pytest.approx(size)

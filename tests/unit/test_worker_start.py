@@ -78,7 +78,7 @@ def test_what_every_partition_needs_is_imported_before_its_first_request() -> No
         "compactor.log.log",
         "compactor.outputs.compact",
         "compactor.outputs.verify",
-        "compactor.runs.run_partition",
+        "compactor.partition.run",
         "compactor.s3.store",
         "pycurl",
     }

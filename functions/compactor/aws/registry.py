@@ -259,8 +259,7 @@ class DynamoRegistry(DynamoTable):
             update = "SET #state = :state, #reason = :reason"
             values[":reason"] = {"S": mark.reason}
         else:
-            update = "SET #state = :state, #commit = :commit, expires_at = :expires REMOVE #pending"
-            values[":commit"] = {"S": mark.commit}
+            update = "SET #state = :state, expires_at = :expires REMOVE #pending"
             values[":expires"] = numeric(int(now + KEPT_SECONDS))
         condition = "etag = :etag AND sequencer = :sequencer AND registered = :registered"
         condition += " AND attribute_exists(#pending)"

@@ -14,8 +14,8 @@ from pyiceberg.table.metadata import TableMetadata
 
 from compactor.catalogs.iceberg_columns import require_field_ids, require_mapped
 from compactor.catalogs.iceberg_partitions import partition_of
-from compactor.catalogs.output_footers import bounds_of
 from compactor.sinks.table_catalog import TableFile
+from compactor.table_formats.footer_statistics import bounds_of
 
 
 class DataFiles:

@@ -26,7 +26,6 @@ from compactor.catalogs.delta_columns import (
     names_of,
     require_fit,
     require_values,
-    statistics_of,
 )
 from compactor.catalogs.delta_contents import delta_contents
 from compactor.catalogs.delta_demands import refusal_of
@@ -43,6 +42,7 @@ from compactor.settings.uris import S3Uri
 from compactor.sinks.named_history import Restored, restored_before
 from compactor.sinks.table_catalog import Holdings, TableContents, TableFile, TableState
 from compactor.table_formats.answers import translated
+from compactor.table_formats.delta_statistics import statistics_of
 
 MARK = "s3-compactor"
 # How many versions to search for ours. If others write more than the second, nothing is known.

@@ -1,10 +1,7 @@
-"""Whether the columns of outputs fit those of a Delta table, and their statistics in its log."""
+"""Whether the columns of outputs fit those of a Delta table."""
 
 from __future__ import annotations
 
-import datetime
-import json
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,13 +11,10 @@ from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, StructTyp
 
 from compactor.catalogs import misfits
 from compactor.catalogs.misfits import Misfit
-from compactor.catalogs.output_footers import require_signed, spread
+from compactor.catalogs.output_footers import require_signed
 from compactor.errors import InvalidInput
 
 _Type = ArrayType | MapType | PrimitiveType | StructType | VariantType
-_LONGEST_TEXT = 64
-_SURROGATES, _AFTER_SURROGATES = 0xD800, 0xE000
-_EPOCH = datetime.date(1970, 1, 1)
 
 
 def delta_schema(schema: pa.Schema, where: str) -> Schema:
@@ -136,62 +130,3 @@ def _names_within(kind: _Type, path: str) -> Iterator[str]:
     elif isinstance(kind, MapType):
         yield from _names_within(kind.key_type, f"{path}.key")
         yield from _names_within(kind.value_type, f"{path}.value")
-
-
-def statistics_of(footer: Any) -> str:
-    """Return a file's statistics for Delta's log, as JSON: rows; nulls and range by column.
-
-    Ranges are given only for integers, dates and strings. Non-ASCII characters are written as they
-    are, because delta-rs misreads pairs of escapes.
-    """
-    nulls: dict[str, int] = {}
-    least: dict[str, Any] = {}
-    greatest: dict[str, Any] = {}
-    for one in footer.schema.to_arrow_schema():
-        if pa.types.is_nested(one.type):
-            continue
-        found = spread(footer, one.name)
-        if found is None:
-            continue
-        nulls[one.name] = found.nulls
-        if isinstance(found.least, str):
-            values = found.least[:_LONGEST_TEXT], _upper_bound(found.greatest)
-        else:
-            values = _as_json(found.least, one.type), _as_json(found.greatest, one.type)
-        if None not in values:
-            least[one.name], greatest[one.name] = values
-    document = {
-        "numRecords": footer.num_rows,
-        "minValues": least,
-        "maxValues": greatest,
-        "nullCount": nulls,
-    }
-    return json.dumps(document, ensure_ascii=False)
-
-
-def _upper_bound(text: str) -> str:
-    """Return a text of limited length that is not less, in the order of code points."""
-    if len(text) <= _LONGEST_TEXT:
-        return text
-    for end in range(_LONGEST_TEXT, 0, -1):
-        following = ord(text[end - 1]) + 1
-        if following <= sys.maxunicode:
-            begin = text[: end - 1]
-            return begin + chr(_AFTER_SURROGATES if following == _SURROGATES else following)
-    return text
-
-
-def _as_json(value: Any, kind: pa.DataType) -> Any:
-    if value is None or pa.types.is_timestamp(kind):
-        return None
-    if pa.types.is_date(kind):
-        return _date(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _date(days: int) -> str | None:
-    try:
-        return (_EPOCH + datetime.timedelta(days)).isoformat()
-    except OverflowError:
-        # Left out: readers of the log may not support year 0, or years after 9999.
-        return None

@@ -36,12 +36,12 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from compactor.catalogs.output_footers import Spread, spread
 from compactor.errors import InvalidInput
 from compactor.escaping import visible
 from compactor.settings.partitioning import PartitionBy
 from compactor.sinks.table_catalog import TableFile
 from compactor.table_formats.dates import applied, text_of
+from compactor.table_formats.footer_statistics import Spread, spread
 
 _FIELD = "table_partitioning"
 _FIRST_FIELD_ID = 1000

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from compactor.catalogs.output_footers import nulls_in
 from compactor.errors import InvalidInput
 from compactor.sinks.table_catalog import TableFile
+from compactor.table_formats.footer_statistics import nulls_in
 
 
 class Misfit(NamedTuple):

@@ -6,17 +6,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from compactor import layout
-from compactor.cleaning.decide import earlier_clock, retention_seconds
-from compactor.discovery.work_items import blaming, elements_of
+from compactor.cleaning.decide import DAY_SECONDS, earlier_clock, has_passed
+from compactor.discovery.location_checks import blaming
+from compactor.discovery.work_list import elements_of
 from compactor.errors import InvalidInput
-from compactor.log.identity import refuse_states_around
 from compactor.log.log_reader import StoredLog, each_log, replaced_checkpoints
 from compactor.ports import Deadline, ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 
-_DAY_SECONDS = 86_400
-# Longer than any reader holds a listing of a log.
+# Longer than any reader holds a listing of a log. Retention counts from checkpoints, so they are
+# also kept as long as it takes.
 _KEEP_CHECKPOINTS_DAYS = 90
 # Enough for one request that deletes a thousand objects.
 _RESERVE_SECONDS = 60.0
@@ -68,7 +67,7 @@ def find_due(settings: Settings, store: ObjectStore, now: float) -> tuple[DueWor
         now: UNIX seconds.
 
     Raises:
-        InvalidInput: the state cannot be listed, contains another one, or lies in one.
+        InvalidInput: the state cannot be listed.
     """
     return tuple(sorted(each_due(settings, store, now)))
 
@@ -82,7 +81,6 @@ def each_due(settings: Settings, store: ObjectStore, now: float) -> Iterator[Due
     if settings.clean_up is not CleanUpMode.DELETE:
         return
     with blaming("s3_state_uri", settings):
-        refuse_states_around(settings, store, logs_only=True)
         for log in each_log(settings.state, store):
             entries = len(_past(log, settings, now))
             if entries:
@@ -97,7 +95,7 @@ def write_due(
     Raises:
         InvalidInput: the run id is not a valid name.
     """
-    bucket, key = layout.clean_up_list_key(settings, run_id)
+    bucket, key = settings.layout.clean_up_list(run_id)
     body, count = bytearray(b"["), 0
     for count, work in enumerate(works, 1):
         body += b",\n" if count > 1 else b""
@@ -123,8 +121,8 @@ def read_due(body: bytes) -> tuple[DueWork, ...]:
 
 
 def _past(log: StoredLog, settings: Settings, now: float) -> list[int]:
-    kept = retention_seconds(settings)
-    return [sequence for sequence in log.uncleaned if now - log.kept_since(sequence) >= kept]
+    since = log.readable_since
+    return [number for number in log.uncleaned if has_passed(since[number], settings, now)]
 
 
 def drop_replaced_checkpoints(
@@ -144,14 +142,15 @@ def drop_replaced_checkpoints(
         The number of deleted checkpoints.
 
     Raises:
-        InvalidInput: the state cannot be listed, or contains another one.
+        InvalidInput: the state cannot be listed.
         TransientStoreError: the store did not answer.
     """
     # Without an identity this may not be a state at all. The response also has S3's time.
-    head = store.head(*layout.identity_key(settings))
+    head = store.head(*settings.layout.identity)
     if head is None:
         return 0
-    before = earlier_clock(head, now) - _KEEP_CHECKPOINTS_DAYS * _DAY_SECONDS
+    kept_days = max(_KEEP_CHECKPOINTS_DAYS, settings.retention_days)
+    before = earlier_clock(head, now) - kept_days * DAY_SECONDS
     dropped = 0
     for batch in replaced_checkpoints(settings.state, store, before):
         if deadline.remaining_seconds() < _RESERVE_SECONDS:

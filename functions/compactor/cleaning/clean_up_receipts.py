@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from compactor import layout
 from compactor.decoding import decoder, require_version
 from compactor.documents import leave_document
 from compactor.errors import ObjectMissing
@@ -133,7 +132,7 @@ def write(
     receipt: CleanUpReceipt, settings: Settings, partition: Partition, store: ObjectStore
 ) -> None:
     """Store the receipt, replacing that of an earlier call of the same run."""
-    place = layout.clean_up_receipt_key(settings, receipt.run_id, partition)
+    place = settings.layout.clean_up_receipt(receipt.run_id, partition)
     leave_document(store, place, receipt, RECEIPT_VERSION)
 
 
@@ -141,7 +140,7 @@ def earlier(
     settings: Settings, run_id: str, partition: Partition, store: ObjectStore
 ) -> CleanUpReceipt:
     """Return the receipt of this run's earlier calls; an empty one for the first call."""
-    bucket, key = layout.clean_up_receipt_key(settings, run_id, partition)
+    bucket, key = settings.layout.clean_up_receipt(run_id, partition)
     try:
         return decode(store.get(bucket, key), f"s3://{bucket}/{key}")
     except ObjectMissing:

@@ -6,7 +6,7 @@ import msgspec
 
 from compactor.decoding import decoder
 from compactor.documents import leave_first, read_document
-from compactor.errors import IntegrityError
+from compactor.errors import damaged
 from compactor.ports import ObjectStore
 
 RECORD_VERSION = 1
@@ -67,8 +67,6 @@ def read_record(store: ObjectStore, bucket: str, key: str, commit_id: str) -> Cl
     """
     record = read_document(store, (bucket, key), _decode, RECORD_VERSION)
     if record.commit_id != commit_id:
-        raise IntegrityError(
-            f"s3://{bucket}/{key} is about commit {record.commit_id},"
-            f" but the log has {commit_id} there: it was changed by hand"
-        )
+        about = f"it is about commit {record.commit_id}, and the log has {commit_id} there"
+        raise damaged(f"s3://{bucket}/{key}", about)
     return record

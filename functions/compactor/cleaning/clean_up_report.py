@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from compactor import layout
 from compactor.cleaning import clean_up_receipts
 from compactor.cleaning.clean_up_list import DueWork, stream_due
 from compactor.cleaning.clean_up_receipts import (
@@ -19,7 +18,6 @@ from compactor.cleaning.clean_up_receipts import (
 )
 from compactor.discovery.parallel import Parallel
 from compactor.errors import ObjectMissing
-from compactor.layout import partition_at
 from compactor.ports import ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 
@@ -145,14 +143,14 @@ def _receipts(
         return work, _receipt(work, settings, run_id, store)
 
     with Parallel(_READERS) as parallel:
-        due = stream_due(store, *layout.clean_up_list_key(settings, run_id))
+        due = stream_due(store, *settings.layout.clean_up_list(run_id))
         yield from parallel.in_order(one, islice(due, start, None))
 
 
 def _receipt(
     work: DueWork, settings: Settings, run_id: str, store: ObjectStore
 ) -> CleanUpReceipt | None:
-    bucket, key = layout.clean_up_receipt_key(settings, run_id, partition_at(settings, work.path))
+    bucket, key = settings.layout.clean_up_receipt(run_id, settings.partition_at(work.path))
     try:
         body = store.get(bucket, key)
     except ObjectMissing:

@@ -6,22 +6,22 @@ is what its commit says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import floor
+from math import floor, isfinite
 
 from compactor.cleaning.clean_up_records import CleanUpRecord, check_record
 from compactor.formats import spec_of
-from compactor.log.completeness import require_unbroken
-from compactor.log.entries import Commit, output_digest, same_log
+from compactor.log.entries import Commit, same_log
 from compactor.log.log_reader import StoredLog, every_entry
+from compactor.log.numbered import require_unbroken
 from compactor.model import SourceObject
 from compactor.ports import ObjectHead, ObjectStore, Refused
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.settings.uris import SourceLocation
 from compactor.settings.windows import matches
 
-_DAY_SECONDS = 86_400
+DAY_SECONDS = 86_400
 # Part of every key that CloudTrail writes.
 _CLOUDTRAIL = "/CloudTrail/"
 
@@ -33,15 +33,15 @@ class Entry:
     Attributes:
         valid: no later entry replaces it.
         upload_id: of its output; empty if it has no output.
-        kept_since: when it was written, or a later run published it, by the store's clock; UNIX
-            seconds.
+        readable_since: when a checkpoint first said that its output can be read, by the store's
+            clock; UNIX seconds.
     """
 
     sequence: int
     commit_id: str
     valid: bool
     upload_id: str
-    kept_since: float
+    readable_since: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,10 @@ class Survey:
     Attributes:
         entries: those that clean-up has not finished, oldest first.
         log_id: the identity that the entries name; empty if there are no entries.
-        outputs: digests of the outputs that the entries read here name.
     """
 
     entries: tuple[Entry, ...] = ()
     log_id: str = ""
-    outputs: frozenset[bytes] = frozenset()
 
 
 def survey(log: StoredLog, store: ObjectStore) -> Survey:
@@ -100,7 +98,8 @@ def survey(log: StoredLog, store: ObjectStore) -> Survey:
     todo = set(log.uncleaned)
     if not todo:
         return Survey()
-    require_unbroken(log.where, log.entries, log.checkpoints | log.witnesses)
+    require_unbroken(log.where, log.entries, log.checkpoints)
+    since = log.readable_since
     first = min(todo)
     keys = {sequence: log.key_of(sequence) for sequence in log.entries if sequence >= first}
     found: list[Entry] = []
@@ -108,37 +107,25 @@ def survey(log: StoredLog, store: ObjectStore) -> Survey:
     for commit, valid in every_entry(store, log.state.bucket, keys):
         commits.append(replace(commit, rows=(), quarantined=()))
         if commit.sequence in todo:
-            found.append(_entry(commit, log, valid=valid))
+            found.append(_entry(commit, since[commit.sequence], valid=valid))
         else:
             key = log.record_key_of(commit.sequence)
             check_record(store, log.state.bucket, key, commit.commit_id)
     log_id = ""
     for commit in reversed(commits):
         log_id = same_log(log_id, commit)
-    return Survey(tuple(reversed(found)), log_id, outputs_of(commits))
+    return Survey(tuple(reversed(found)), log_id)
 
 
-def outputs_of(commits: Iterable[Commit]) -> frozenset[bytes]:
-    """Return the digests of the outputs that entries name."""
-    named = [commit.output for commit in commits if commit.output is not None]
-    return frozenset(output_digest(output.bucket, output.key) for output in named)
-
-
-def _entry(commit: Commit, log: StoredLog, *, valid: bool) -> Entry:
+def _entry(commit: Commit, readable_since: float, *, valid: bool) -> Entry:
     upload_id = commit.output.upload_id if commit.output is not None else ""
-    kept_since = log.kept_since(commit.sequence)
-    return Entry(commit.sequence, commit.commit_id, valid, upload_id, kept_since)
+    return Entry(commit.sequence, commit.commit_id, valid, upload_id, readable_since)
 
 
 def may_be_due(entry: Entry, settings: Settings, now: float) -> bool:
     """Return True if clean-up is on and retention has passed by our own clock."""
     wanted = settings.clean_up is CleanUpMode.DELETE
-    return wanted and has_passed(entry.kept_since, settings, now)
-
-
-def retention_seconds(settings: Settings) -> float:
-    """Return the minimum time that sources outlive their commit."""
-    return settings.retention_days * _DAY_SECONDS
+    return wanted and has_passed(entry.readable_since, settings, now)
 
 
 def earlier_clock(head: ObjectHead, now: float) -> float:
@@ -151,24 +138,15 @@ def earlier_clock(head: ObjectHead, now: float) -> float:
     return now if head.answered_at is None else min(now, head.answered_at)
 
 
-def committed_at(commit: Commit, entry: Entry, at: float) -> float:
-    """Return when an entry was written or published, by the store's clock or its writer's.
-
-    In UNIX seconds. A writer's time that is still in the future at ``at`` is ignored: its clock was
-    ahead.
-    """
-    return max(entry.kept_since, commit.created_at if commit.created_at <= at else 0.0)
-
-
 def has_passed(since: float, settings: Settings, at: float) -> bool:
     """Return True if sources have been kept long enough since then; UNIX seconds."""
-    # The store has whole seconds: without retention, a commit of this second would count as too
-    # young.
-    return at - floor(since) >= retention_seconds(settings)
+    # The store has whole seconds: without retention, a checkpoint of this second would count as
+    # too young.
+    return isfinite(since) and at - floor(since) >= settings.retention_days * DAY_SECONDS
 
 
 def own_sources(commit: Commit, source: SourceLocation) -> tuple[SourceObject, ...]:
-    """Return the sources of a commit, including rewritten ones, that lie in this source.
+    """Return the sources of a commit that lie in this source.
 
     Runs over other sources, which may have to be kept, can share a destination.
     """

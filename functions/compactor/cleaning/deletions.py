@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from compactor import layout
 from compactor.cleaning import clean_up_receipts as receipts
 from compactor.cleaning.clean_up_records import read_record
-from compactor.layout import partition_at
 from compactor.log.entries import Commit
 from compactor.log.log_reader import StoredLog
 from compactor.model import is_run_id
@@ -46,7 +44,7 @@ class Deletions:
     def _refused_in(self, path: str) -> frozenset[str]:
         """Return the keys in a partition that receipts list as refused: the first 100 of each."""
         if path not in self._refused:
-            partition = partition_at(self._settings, path)
+            partition = self._settings.partition_at(path)
             refused = (
                 receipts.earlier(self._settings, run_id, partition, self._store).refusals
                 for run_id in self._runs()
@@ -56,7 +54,7 @@ class Deletions:
 
     def _runs(self) -> list[str]:
         if self._run_ids is None:
-            bucket, root = layout.runs_prefix(self._settings)
+            bucket, root = self._settings.layout.runs
             prefixes = (
                 prefix for page in self._store.list_level(bucket, root) for prefix in page.prefixes
             )

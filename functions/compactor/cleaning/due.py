@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
-from compactor import layout
 from compactor.catalogs.opening import open_catalog
 from compactor.catalogs.readers import open_readers
 from compactor.cleaning import decide as cleanup
 from compactor.cleaning import output_proof as proof
 from compactor.cleaning.decide import Entry, Survey
 from compactor.destination import Destination
-from compactor.errors import IntegrityError
-from compactor.layout import partition_at
-from compactor.log.completeness import not_whole, unnamed_outputs
-from compactor.log.entries import Commit, Output, output_digest
-from compactor.log.identity import require_identity
+from compactor.errors import IntegrityError, object_gone
+from compactor.log.entries import Commit, Output
+from compactor.log.identity import read_identity, require_identity
 from compactor.log.log_reader import (
     StoredLog,
-    every_entry,
     one_log,
-    read_checkpoint,
     read_entry,
 )
-from compactor.log.process_cache import SeenState
-from compactor.model import Partition, SourceObject
+from compactor.model import Partition, SkipReason, SourceObject
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
 from compactor.readers.clean_up_gate import ReaderGate
@@ -41,6 +36,27 @@ CLOUDTRAIL_WARNING = (
 DEAD_LETTER_WARNING = "sources with dead-letter records stay: these are in no output"
 
 
+@dataclass(slots=True)
+class CleanUpFacts:
+    """What one run's clean-up has found out once, for all its partitions.
+
+    Attributes:
+        has_no_table: no output of the destination had been added to a table when it looked. If a
+            table was begun since, a missing output makes it look again.
+        contents: what it has read of the table's metadata, by version, as
+            :func:`compactor.sinks.table_proof.look_at_table` keeps it.
+        has_no_readers: no query engine's table shows the destination. A table created since shows
+            nothing that clean-up may delete.
+        levels: which levels of the source's bucket a table or registry owns, as
+            :class:`compactor.planning.surroundings.Surroundings` keeps it.
+    """
+
+    has_no_table: bool = False
+    contents: dict[str, Any] = field(default_factory=dict)
+    has_no_readers: bool = False
+    levels: dict[str, Future[SkipReason | None]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class CleanUpRun:
     """Everything one partition's clean-up needs.
@@ -52,7 +68,7 @@ class CleanUpRun:
             longest one took; every call begins at least one.
         on_entry: called after each processed entry.
         open_catalog: opens the destination's table, if there is one.
-        seen: what earlier partitions of this process and run have shown about the state.
+        facts: what earlier partitions of this process and run have shown.
         readers: queries the catalog for the table that query engines read, if there is one.
     """
 
@@ -66,18 +82,18 @@ class CleanUpRun:
     reserve_seconds: float = 30.0
     on_entry: Callable[[], None] = lambda: None
     open_catalog: OpenCatalog = open_catalog
-    seen: SeenState = field(default_factory=SeenState)
+    facts: CleanUpFacts = field(default_factory=CleanUpFacts)
     readers: ReaderGate = field(default_factory=partial(ReaderGate, open_readers))
 
     @property
     def partition(self) -> Partition:
         """The partition to clean up."""
-        return partition_at(self.settings, self.path)
+        return self.settings.partition_at(self.path)
 
     @property
     def destination(self) -> Destination:
         """Location of the partition's outputs."""
-        bucket, prefix = layout.output_prefix(self.settings, self.partition)
+        bucket, prefix = self.settings.outputs_of(self.partition)
         return Destination(bucket, prefix)
 
     def list_log(self) -> StoredLog:
@@ -92,33 +108,9 @@ class CleanUpRun:
         """
         found = cleanup.survey(log, self.store)
         if found.log_id:
-            require_identity(self.settings, self.store, found.log_id)
-        if found.entries:
-            self._require_whole(log, found)
+            identity = read_identity(self.settings, self.store)
+            require_identity(self.settings, found.log_id, identity)
         return found
-
-    def _require_whole(self, log: StoredLog, found: Survey) -> None:
-        """Check that entries name all outputs, by one LIST; more only if one is not named."""
-
-        @cache
-        def summed_up() -> Container[bytes]:
-            if not log.checkpoints:
-                return ()
-            key = log.checkpoint_key_of(max(log.checkpoints))
-            return read_checkpoint(self.store, log.state.bucket, key, self.path).outputs
-
-        def is_named(one: SourceObject) -> bool:
-            digest = output_digest(one.bucket, one.key)
-            return digest in found.outputs or digest in summed_up()
-
-        unnamed: Sequence[SourceObject]
-        unnamed = unnamed_outputs(self.store, self.destination, is_named)
-        if unnamed:
-            # Outputs that another run published in the meantime were committed first.
-            entries = every_entry(self.store, log.state.bucket, self.list_log().keys)
-            unnamed = _not_named(unnamed, cleanup.outputs_of(commit for commit, _ in entries))
-        if unnamed:
-            raise not_whole(log.where, max(log.entries), unnamed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +138,6 @@ class Examined:
         return sum(source.size for source in self.sources)
 
 
-def _not_named(outputs: Sequence[SourceObject], named: Container[bytes]) -> Sequence[SourceObject]:
-    return [one for one in outputs if output_digest(one.bucket, one.key) not in named]
-
-
 def candidates(run: CleanUpRun, entries: Sequence[Entry], after: int = 0) -> Iterator[Entry]:
     """Yield the entries after ``after`` for which retention may have passed, oldest first."""
     for entry in entries:
@@ -175,15 +163,15 @@ def with_table(
 
 def _table_of(run: CleanUpRun) -> TableProof | None:
     """Return the destination's table; its absence is looked up once per process and run."""
-    if run.seen.has_no_table and run.settings.table is None:
+    if run.facts.has_no_table and run.settings.table is None:
         return None
     found = _looked_at(run)
-    run.seen.has_no_table = found is None
+    run.facts.has_no_table = found is None
     return found
 
 
 def _looked_at(run: CleanUpRun) -> TableProof | None:
-    return look_at_table(run.settings, run.store, run.open_catalog, run.seen.contents)
+    return look_at_table(run.settings, run.store, run.open_catalog, run.facts.contents)
 
 
 def examine(
@@ -221,10 +209,10 @@ def _is_read(run: CleanUpRun, sources: Sequence[SourceObject]) -> bool:
     Raises:
         IntegrityError: the catalog shows something that no refresh left.
     """
-    if run.seen.has_no_readers or not sources:
+    if run.facts.has_no_readers or not sources:
         return False
     held = run.readers.holds(sources, run.settings, run.partition, run.store, run.clock)
-    run.seen.has_no_readers = run.readers.has_none
+    run.facts.has_no_readers = run.readers.has_none
     return held
 
 
@@ -254,24 +242,16 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
     # Without an output, the entry's HEAD has the store's time.
     clock = head or _head_of(run, log, entry)
     at = cleanup.earlier_clock(clock, run.clock.now())
-    committed = cleanup.committed_at(found.commit, entry, at)
-    if not cleanup.has_passed(committed, run.settings, at):
+    if not cleanup.has_passed(entry.readable_since, run.settings, at):
         return None
     if found.sources:
         try:
             _require_no_owner(run, found.sources)
             if output is not None:
                 _prove(look, found.commit, output, head)
-            _prove_origins(look, found.commit)
             found = _without_dead_letters(run, found)
         except IntegrityError as error:
             return _unsafe(run, found, error)
-    # Checked last, so that an output that was just overwritten is reported.
-    if not cleanup.has_passed(clock.last_modified, run.settings, at):
-        return None
-    # A run may have published the output after the log was listed and before this HEAD.
-    if head is not None and not cleanup.has_passed(_noted_at(run, entry), run.settings, at):
-        return None
     return found
 
 
@@ -289,12 +269,6 @@ def _without_dead_letters(run: CleanUpRun, found: Examined) -> Examined:
     return replace(found, sources=sources, kept=len(found.sources) - len(sources))
 
 
-def _noted_at(run: CleanUpRun, entry: Entry) -> float:
-    """Return when a later run last published an entry; UNIX seconds, 0.0 for never."""
-    head = run.store.head(*layout.publication_key(run.settings, run.partition, entry.sequence))
-    return 0.0 if head is None else head.last_modified
-
-
 def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
     """Check that the prefix did not become part of a table or registry since it was compacted.
 
@@ -302,13 +276,13 @@ def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
         IntegrityError: the sources may be files of the table or registry.
     """
     bucket, prefix = run.partition.bucket, run.partition.prefix
-    surroundings = Surroundings(run.store, bucket, run.seen.levels)
+    surroundings = Surroundings(run.store, bucket, run.facts.levels)
     # Python orders text like UTF-8 for all keys, which contain no surrogates.
     owned = surroundings.owned(prefix, sorted(one.key for one in sources))
     if owned is not None:
         raise IntegrityError(
             f"s3://{bucket}/{owned} lies in a table or registry that was made since;"
-            " compactor tables compacts a table"
+            " compactor maintain compacts a table"
         )
 
 
@@ -323,33 +297,10 @@ def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None)
     if head is not None:
         return proof.prove(output, head)
     if is_in:
-        return proof.prove_account(output)
+        return output.require_accounted()
     if table is None or not table.releases(commit):
-        raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
+        raise object_gone(output.uri)
     return None
-
-
-def _prove_origins(look: _Look, commit: Commit) -> None:
-    """Check that the outputs with the content of rewritten sources are proven as well."""
-    run, log = look.run, look.log
-    for sequence in sorted({one.of for one in commit.again}):
-        if sequence not in log.entries:
-            raise IntegrityError(f"commit {sequence}, which has the content of sources, is gone")
-        origin = read_entry(run.store, log.state.bucket, log.key_of(sequence), sequence)
-        held = {(row.source.key, row.plain_bytes, row.crc32) for row in origin.rows}
-        again = [one for one in commit.again if one.of == sequence]
-        if any((one.source.key, one.plain_bytes, one.crc32) not in held for one in again):
-            raise IntegrityError(f"commit {sequence} does not have what came again")
-        if origin.output is not None:
-            _prove_origin(look, origin, origin.output)
-
-
-def _prove_origin(look: _Look, origin: Commit, output: Output) -> None:
-    if look.waits_for(origin):
-        raise IntegrityError(
-            f"commit {origin.sequence}, which has its content, is not in the table"
-        )
-    _prove(look, origin, output, look.run.store.head(output.bucket, output.key))
 
 
 def _head_of(run: CleanUpRun, log: StoredLog, entry: Entry) -> ObjectHead:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import zlib
 
+from compactor.documents import require_object
 from compactor.encoding.checksums import parts_crc32
-from compactor.errors import IntegrityError, ObjectMissing
-from compactor.log.columnar import DeadLetters
-from compactor.log.entries import Output
+from compactor.log.entries import DeadLetters, Output, require_proven
 from compactor.ports import ObjectHead, ObjectStore
 
 
@@ -25,22 +24,10 @@ def prove(output: Output, head: ObjectHead) -> None:
     Raises:
         IntegrityError: it is not, or nothing proves that it is.
     """
-    prove_account(output)
+    output.require_accounted()
     # No worker has read the bytes of a server-side copy: S3 returns the CRC32 of each part.
     crc32 = parts_crc32(output.parts) if output.crc32 is None else output.crc32
-    _require(f"s3://{output.bucket}/{output.key}", head, output.size, crc32)
-
-
-def prove_account(output: Output) -> None:
-    """Check that every row was accounted for when the output was written.
-
-    Raises:
-        IntegrityError: it was not.
-    """
-    columnar = output.columnar
-    if columnar is not None and (columnar.fault or output.records != columnar.rows_out):
-        fault = columnar.fault or f"{output.records} records, {columnar.rows_out} rows"
-        raise IntegrityError(f"s3://{output.bucket}/{output.key}: {fault}")
+    require_proven(output.uri, (head.size, head.crc32), (output.size, crc32))
 
 
 def dead_letter_sources(dead_letters: DeadLetters, store: ObjectStore) -> frozenset[str]:
@@ -49,20 +36,7 @@ def dead_letter_sources(dead_letters: DeadLetters, store: ObjectStore) -> frozen
     Raises:
         IntegrityError: the records are missing, or not what their commit says.
     """
-    where = f"s3://{dead_letters.bucket}/{dead_letters.key}"
-    try:
-        body = store.get(dead_letters.bucket, dead_letters.key)
-    except ObjectMissing:
-        raise IntegrityError(f"{where}, the dead-letter records, is missing") from None
-    if (len(body), zlib.crc32(body)) != (dead_letters.size, dead_letters.crc32):
-        raise IntegrityError(f"{where}, the dead-letter records, is not what its commit says")
+    body = require_object(store, (dead_letters.bucket, dead_letters.key))
+    where = f"s3://{dead_letters.bucket}/{dead_letters.key}, the dead-letter records,"
+    require_proven(where, (len(body), zlib.crc32(body)), (dead_letters.size, dead_letters.crc32))
     return frozenset(json.loads(line)["source"] for line in body.splitlines())
-
-
-def _require(where: str, head: ObjectHead, size: int, crc32: int | None) -> None:
-    if head.size != size:
-        raise IntegrityError(f"{where} has {head.size} bytes, its commit says {size}")
-    if head.crc32 is None or crc32 is None:
-        raise IntegrityError(f"{where}: nothing proves its bytes, for it has no CRC32 to compare")
-    if head.crc32 != crc32:
-        raise IntegrityError(f"{where} has CRC32 {head.crc32}, its commit says {crc32}")

@@ -1,151 +1,133 @@
-"""Finds the partitions of a run and counts what is in them. Reads only."""
+"""Finds the partitions of a run by their prefixes. Counts nothing in them, and only reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
-from compactor.discovery.counting import Committed, Count, Tally
-from compactor.discovery.fleet import Fleet
-from compactor.discovery.location_checks import (
-    NamedLevels,
-    check_places,
-    refuse_named_levels,
-    rests_of,
-)
+from compactor.clock import NoDeadline
+from compactor.discovery.location_checks import blaming, check_places
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.search import Search, dates_of
-from compactor.discovery.work_items import (
-    Discovery,
-    WorkItem,
-    WorkLists,
-    to_items_json,
-    write_work,
-)
-from compactor.log.resting import NONE_AT_REST
-from compactor.model import SHOWN_EXAMPLES, Partition, Skipped
-from compactor.planning.partition_listing import Lists
+from compactor.discovery.search import Search, dates_of, skipped_of
+from compactor.discovery.work_list import Discovery
+from compactor.errors import InvalidInput
+from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SkipReason, add_skipped
+from compactor.planning.partition_listing import ListAfter
 from compactor.planning.surroundings import Surroundings
-from compactor.ports import ObjectStore
+from compactor.ports import Deadline, ObjectStore
+from compactor.settings.layout import longest_path
 from compactor.settings.settings import Settings
-
-__all__ = [
-    "Committed",
-    "Discovery",
-    "WorkItem",
-    "WorkLists",
-    "discover",
-    "to_items_json",
-    "write_work",
-]
 
 # Each has one request at a time.
 _THREADS = 16
+# Kept at an invocation's end for requests in flight and the work list; a quarter if it is short.
+_RESERVE_SECONDS = 60.0
 
 
 def discover(
-    settings: Settings,
-    store: ObjectStore,
-    now: float,
-    *,
-    committed: Committed,
+    settings: Settings, store: ObjectStore, now: float, deadline: Deadline | None = None
 ) -> Discovery:
-    """Find every partition that holds an object and is not at rest, in order.
+    """Find every partition that holds an object, in order.
+
+    Objects below prefixes that are left out (in a table, or with too long keys) are counted, since
+    no worker sees them.
 
     Args:
         settings: settings of the run.
         store: where the objects are; called from several threads concurrently.
         now: UNIX seconds; determines the days of a window that is relative to today.
-        committed: consulted only for partitions that hold more than one worker may take;
-            called from several threads concurrently.
+        deadline: of this call, which has to find all of them; none by default.
 
     Raises:
         InvalidInput: a bucket does not exist or may not be read; the window is empty; the
-            destination was made with another partition scheme; the source has outputs of a run;
-            or the state lies in another state.
+            destination was made with other partitions; the source has outputs of a run; the state
+            lies in another state; or there are more prefixes than one call can list.
         IntegrityError: the log of what is in the destination is gone or elsewhere.
     """
     dates = dates_of(settings, now)
-    rests = rests_of(settings, store, now, has_identity=check_places(settings, store))
+    check_places(settings, store)
     around = Surroundings(store, settings.source.root.bucket)
-    count = Count(settings, store, committed, Fleet(), around=around, rests=rests)
-    found = Found(settings)
+    require_time = _time_check(settings, deadline or NoDeadline())
+    left_out = partial(_left_out, settings, store, around)
+    partitions: list[Partition] = []
     with Parallel(_THREADS) as parallel:
-        search = Search(settings, store, parallel, around)
-        wanted = ((partition, None) for partition in search.partitions(dates))
-        found.add(parallel.in_order(count, wanted))
-    found.skip(search.unpartitioned)
-    return found.discovery()
+        search = Search(settings, store, parallel, around, require_time)
+        found = list(search.partitions(dates))
+        skipped: dict[str, Skipped] = {}
+        if search.unpartitioned.objects:
+            skipped = {SkipReason.UNPARTITIONED.value: search.unpartitioned}
+        for partition, others in zip(found, parallel.in_order(left_out, found), strict=True):
+            require_time()
+            if others is None:
+                partitions.append(partition)
+            else:
+                add_skipped(skipped, others, SHOWN_EXAMPLES)
+    return Discovery(tuple(partitions), skipped)
 
 
-def count_known(
+def discover_pending(
     settings: Settings,
     store: ObjectStore,
-    lists: Lists,
+    pending: Callable[[Partition], ListAfter],
     partitions: Iterable[Partition],
-    *,
-    committed: Committed,
-    fleet: Fleet,
 ) -> Discovery:
-    """Count what is in known partitions, without searching for others.
+    """Return those of the partitions that events named in which an object is pending.
 
     Args:
         settings: settings of the run.
-        store: where the log is; called from several threads concurrently.
-        lists: lists the partitions; likewise.
+        store: where the log is.
+        pending: returns what lists the pending objects of a partition, in any thread.
         partitions: the partitions, in order.
-        committed: see :func:`discover`.
-        fleet: the workers of the run.
 
     Raises:
-        InvalidInput: see :func:`discover`.
-        IntegrityError: see :func:`discover`.
+        InvalidInput, IntegrityError: see :func:`discover`.
+        TransientStoreError: the registry did not answer.
     """
     check_places(settings, store)
-    count = Count(settings, store, committed, fleet, lists=lists)
-    found = Found(settings)
+
+    def has_pending(partition: Partition) -> bool:
+        return any(pending(partition)(""))
+
+    found = list(partitions)
     with Parallel(_THREADS) as parallel:
-        found.add(parallel.in_order(count, ((partition, None) for partition in partitions)))
-    return found.discovery()
+        wanted = zip(found, parallel.in_order(has_pending, found), strict=True)
+        return Discovery(tuple(partition for partition, pending in wanted if pending))
 
 
-class Found:
-    """Collects the counts of partitions, in order."""
+def _time_check(settings: Settings, deadline: Deadline) -> Callable[[], None]:
+    """Return a function that raises InvalidInput once the time for finding prefixes is up."""
+    reserve = min(_RESERVE_SECONDS, deadline.remaining_seconds() / 4)
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.items: list[WorkItem] = []
-        self.oversized: list[WorkItem] = []
-        self.lost = NamedLevels()
-        self.unpartitioned = Skipped(0, 0)
-        self.resting = NONE_AT_REST
+    def require_time() -> None:
+        if deadline.remaining_seconds() >= reserve:
+            return
+        if settings.date_format is None:
+            field, accepted = "depth", "a smaller depth, or a source with fewer prefixes"
+        else:
+            field, accepted = "duration", "a shorter window, or a source with fewer prefixes"
+        value = getattr(settings, field)
+        message = (
+            f"{field}: one call cannot list the prefixes of {settings.s3_source_uri} with"
+            f" {field} {value!r}; expected {accepted}"
+        )
+        raise InvalidInput(field, value, accepted, message=message)
 
-    def add(self, counted: Iterable[tuple[Partition, Tally]]) -> None:
-        """Add complete counts."""
-        for partition, tally in counted:
-            if tally.alone:
-                self.skip(Skipped(tally.objects, tally.size, tally.examples))
-                continue
-            self.resting = self.resting.plus(tally.resting)
-            self.lost = self.lost.plus(tally.lost)
-            item = tally.work_item(partition)
-            if item is not None:
-                (self.oversized if tally.oversized else self.items).append(item)
+    return require_time
 
-    def skip(self, skipped: Skipped) -> None:
-        """Add objects that are in no partition."""
-        self.unpartitioned = self.unpartitioned.plus(skipped, SHOWN_EXAMPLES)
 
-    @property
-    def objects(self) -> int:
-        """Number of objects in all partitions."""
-        counted = sum(one.objects for items in (self.items, self.oversized) for one in items)
-        return counted + self.resting.objects
-
-    def discovery(self) -> Discovery:
-        """Return everything that was discovered.
-
-        Raises:
-            InvalidInput: no source can be compacted without losing a column.
-        """
-        refuse_named_levels(self._settings, [self.lost], self.objects)
-        return Discovery(tuple(self.items), tuple(self.oversized), self.unpartitioned, self.resting)
+def _left_out(
+    settings: Settings, store: ObjectStore, around: Surroundings, partition: Partition
+) -> Mapping[str, Skipped] | None:
+    """Return the objects of a prefix that no worker may take, by reason; None if one takes it."""
+    if len(partition.path.encode()) > longest_path(settings.destination, settings.state):
+        reason: SkipReason | None = SkipReason.UNPARTITIONED
+    else:
+        reason = around.above(partition.prefix)
+    if reason is None:
+        return None
+    with blaming("s3_source_uri", settings):
+        pages = store.list_objects(partition.bucket, partition.prefix)
+        total = Skipped(0, 0)
+        for page in pages:
+            total = total.plus(skipped_of(page), SHOWN_EXAMPLES)
+    return {reason.value: total} if total.objects else {}

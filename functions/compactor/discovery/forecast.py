@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from math import inf
+from functools import partial
 from typing import Self
 
 import msgspec
 
 from compactor.log.identity import outputs_among
-from compactor.model import CompactionPlan, Listing, ObjectGroup, Partition, Skipped, SkipReason
-from compactor.planning.partition_listing import Lists, Onward, take_listing
+from compactor.model import (
+    CompactionPlan,
+    Listing,
+    ObjectGroup,
+    Partition,
+    Skipped,
+    SkipReason,
+    add_skipped,
+)
+from compactor.planning.partition_listing import ListAfter, Onward, listing_of, take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
 _BY_AGE = frozenset({SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION})
+_NOTHING = Skipped(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +67,11 @@ class Forecast:
         settings: settings of the run.
         store: where sources and outputs are.
         known: what its log says about its sources.
-        written_at: time of the newest commit by the store's clock; UNIX seconds.
-        lists: lists the partition, if not the store.
+        lists: returns what lists a partition; by LIST by default.
 
     Attributes:
         waiting: objects of the last planned partition that are left because of their age, or None.
+        beyond: the first of its objects that Spark takes, as they are more than a worker takes.
     """
 
     def __init__(
@@ -70,46 +79,48 @@ class Forecast:
         settings: Settings,
         store: ObjectStore,
         known: Knowledge,
-        written_at: float = inf,
-        lists: Lists | None = None,
+        lists: Callable[[Partition], ListAfter] | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
-        self._lists = lists or store
+        self._lists = lists or partial(listing_of, store)
         self._known = known
-        self._written_at = written_at
         self._no_outputs: set[bytes] = set()
         self._skipped: dict[SkipReason, Skipped] = {}
         self.waiting: Waiting | None = None
+        self.beyond = _NOTHING
 
     def of(self, partition: Partition, now: float) -> CompactionPlan:
-        """Return the groups of all windows in order, and what is left alone.
+        """Return the groups of all windows that a worker takes, in order, and what is left alone.
 
         A run may split groups further once it reads the sources: their content can have another
         format than their keys indicate, or be unreadable.
         """
         groups: list[ObjectGroup] = []
-        self._skipped, self.waiting = {}, None
-        start_after, lists = "", Onward(self._lists)
+        self._skipped, self.waiting, self.beyond = {}, None, _NOTHING
+        taken = _NOTHING
+        start_after, onward = "", Onward(self._lists(partition))
         surroundings = Surroundings(self._store, partition.bucket)
         # Terminates, because each window starts after the previous one.
         while True:
             listing = take_listing(
-                lists,
+                onward,
                 partition,
                 self._known.committed,
                 start_after,
-                written_at=self._written_at,
                 limits=self._settings.limits,
             )
-            if listing.returned:
-                keys = tuple(one.key for one in listing.returned[:1])
-                size = sum(one.size for one in listing.returned)
-                self._skip(SkipReason.AGAIN, Skipped(len(listing.returned), size, keys))
             partial = self._settings.takes_events
             roots = surroundings.around(listing, start_after, partial=partial)
             known = msgspec.structs.replace(self._known, roots=roots)
-            groups += self._window(listing, known, now)
+            planned = self._window(listing, known, now)
+            sources = sum(len(group.sources) for group in planned)
+            more = Skipped(sources, sum(group.size for group in planned))
+            taken = taken.plus(more)
+            if planned and self._settings.is_oversized(taken.objects, taken.bytes):
+                self.beyond = more
+                return CompactionPlan(partition, tuple(groups), self._skipped)
+            groups += planned
             if listing.complete:
                 return CompactionPlan(partition, tuple(groups), self._skipped)
             start_after = listing.last_key
@@ -126,11 +137,11 @@ class Forecast:
                 break
             first = next(iter(found.values())).key
             size = sum(one.size for one in found.values())
-            self._skip(SkipReason.OWN_STATE, Skipped(len(found), size, (first,)))
+            own = Skipped(len(found), size, (first,))
+            add_skipped(self._skipped, {SkipReason.OWN_STATE: own})
             left = (one for one in listing.objects if one.identity not in found)
             listing = replace(listing, objects=tuple(left))
-        for reason, one in decision.skipped.items():
-            self._skip(reason, one)
+        add_skipped(self._skipped, decision.skipped)
         if not decision.skipped.keys().isdisjoint(_BY_AGE):
             self.waiting = Waiting.of((self.waiting, self._waiting(listing, now)))
         return decision.groups
@@ -141,6 +152,3 @@ class Forecast:
         young = [at for at in arrived if at > now - settings.settle_seconds]
         longest = max(settings.settle_seconds, settings.open_partition_seconds)
         return Waiting(min(young or arrived), listing.newest, listing.newest + longest, now)
-
-    def _skip(self, reason: SkipReason, skipped: Skipped) -> None:
-        self._skipped[reason] = self._skipped.get(reason, Skipped(0, 0)).plus(skipped)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from compactor.discovery.location_checks import blaming
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.work_items import blaming
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SourceObject
 from compactor.planning.surroundings import Level, Surroundings
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.windows import expand, matches
-
-# A window of more dates is searched level by level, as most of them may have no objects.
-_MANY_DATES = 400
 
 
 def dates_of(settings: Settings, now: float) -> tuple[str, ...] | None:
@@ -39,6 +36,7 @@ class Search:
         store: where the source is.
         parallel: lists several levels concurrently.
         around: given each listed level, to recognize roots of tables.
+        require_time: called before each level; raises an error if there is no time for it.
 
     Attributes:
         unpartitioned: objects above the depth of the partitions.
@@ -50,25 +48,39 @@ class Search:
         store: ObjectStore,
         parallel: Parallel,
         around: Surroundings | None = None,
+        require_time: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._around = around
+        self._require_time = require_time
         self._store = store
         self._parallel = parallel
         self._source = settings.source
         self.unpartitioned = Skipped(0, 0)
 
     def partitions(self, dates: tuple[str, ...] | None) -> Iterator[Partition]:
-        """Yield the partitions that the source's wildcards and the dates, or the depth, define."""
+        """Yield the partitions that the source's wildcards and the dates, or the depth, define.
+
+        Each of them has an object.
+        """
         parents = self.parents()
         prefixes: Iterable[str]
         if dates is None:
             prefixes = self._below(parents)
-        elif len(dates) > _MANY_DATES:
+            if not self._is_last_listed:
+                prefixes = self._existing(list(prefixes))
+        elif len(dates) > dates[0].count("/"):
             prefixes = self._dated(parents, dates)
         else:
-            prefixes = (parent + relative for parent in parents for relative in dates)
+            # Fewer LISTs than one for each level.
+            prefixes = self._existing([parent + date for parent in parents for date in dates])
         return (partition_below(self._settings, prefix) for prefix in prefixes)
+
+    @property
+    def _is_last_listed(self) -> bool:
+        """True if the last level of a partition that depth defines was found by a listing."""
+        pattern = self._source.pattern
+        return self._settings.depth > 0 or (bool(pattern) and "*" in pattern[-1])
 
     def parents(self) -> list[str]:
         """Return the prefixes that the source's wildcards match."""
@@ -108,6 +120,17 @@ class Search:
         found.sort(key=lambda one: (place[one[0]], order[one[1]]))
         return [parent + date for parent, date in found]
 
+    def _existing(self, prefixes: list[str]) -> list[str]:
+        """Return the prefixes below which there is an object."""
+        there = self._parallel.in_order(self._has_object, prefixes)
+        return [prefix for prefix, has in zip(prefixes, there, strict=True) if has]
+
+    def _has_object(self, prefix: str) -> bool:
+        self._require_time()
+        with blaming("s3_source_uri", self._settings):
+            pages = self._store.list_objects(self._source.root.bucket, prefix)
+            return any(map(len, pages))
+
     def _matching(self, segment: str, parent: str) -> list[str]:
         prefixes, _ = self._level(parent)
         return [p for p in prefixes if matches(segment, p[len(parent) : -1])]
@@ -118,6 +141,7 @@ class Search:
         level = Level(parent)
         with blaming("s3_source_uri", self._settings):
             for page in self._store.list_level(self._source.root.bucket, parent):
+                self._require_time()
                 level.take(page)
                 prefixes.extend(page.prefixes)
                 skipped = skipped.plus(skipped_of(page.objects), SHOWN_EXAMPLES)

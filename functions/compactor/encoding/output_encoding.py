@@ -43,6 +43,9 @@ class PackingClass(msgspec.Struct, frozen=True):
     declared: str = ""
 
 
+# Keys and headers of records, which Kafka Connect's S3 sink writes beside their values as
+# <topic>+<partition>+<offset>.keys.json.
+_BESIDE_VALUES = (".keys.", ".headers.")
 # Compressed within itself, whatever its name says.
 _PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
 
@@ -51,11 +54,15 @@ def class_of(key: str, settings: Settings, signature: Signature | None = None) -
     """Return the class of a source by what is declared, its key, and its signature if known."""
     declaration = settings.declared(key)
     if is_merged(key, declaration):
-        return _PARQUET
-    known = packing_class(key, signature)
-    if declaration is None:
-        return known
-    return msgspec.structs.replace(known, declared=declaration.text)
+        # Of sources whose columns clash with those of most others, the signature has the columns.
+        dialect = signature.dialect if signature is not None else b""
+        known = msgspec.structs.replace(_PARQUET, dialect=dialect) if dialect else _PARQUET
+        declared = ""
+    else:
+        known = packing_class(key, signature)
+        declared = declaration.text if declaration is not None else ""
+    declared += next((part for part in _BESIDE_VALUES if part in key), "")
+    return msgspec.structs.replace(known, declared=declared) if declared else known
 
 
 def packing_class(key: str, signature: Signature | None = None) -> PackingClass:

@@ -1,7 +1,7 @@
 """The formats of sources and how they are joined: pure functions of bytes, no store, no settings.
 
 ``detect`` finds the format, ``framer_for`` returns what joins sources of one signature, and
-``compactor.log.slice_facts`` reverses it. ``framing`` defines the contract between the two. Each
+``compactor.log.manifest`` reverses it. ``framing`` defines the contract between the two. Each
 format has a ``FormatSpec`` in its own file; ``known_formats`` lists them.
 """
 

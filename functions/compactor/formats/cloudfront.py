@@ -83,5 +83,6 @@ SPEC = FormatSpec(
     begins=b"#",
     declared=_declared,
     newlines=True,
+    rows="log",
     watch=CommentWatch,
 )

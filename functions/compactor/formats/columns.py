@@ -24,6 +24,8 @@ from compactor.model import Format, QuarantineReason, Signature
 LONGEST_RECORD = 16 << 20
 _SHORT_HEADER = 4 << 10
 _SHOWN_BYTES = 40
+# The manifest keeps the blank lines of a source without records, which has no place in the output.
+_MOST_BLANK = 64
 _BLANK_LINE = re.compile(rb"(?:\A|(?<=\n))\r?\n")
 _SEPARATOR_LINE = re.compile(rb'"?sep=[^\r\n]{1,2}"?\r?\n', re.IGNORECASE)
 
@@ -47,9 +49,7 @@ class Begin(NamedTuple):
 
     Attributes:
         header: its first record without the line end; empty if that is a row.
-        dialect: as declared.
         columns: number of fields of each record.
-        line_end: LF or CRLF.
     """
 
     header: bytes
@@ -165,12 +165,14 @@ def begin_of(look: Look, declaration: Declaration) -> Begin | None:
 
     Raises:
         UnreadableSource: MALFORMED or OPEN_QUOTE, the first record is not of this dialect, or does
-            not end within the first bytes.
+            not end within the first bytes, or many blank lines are all there is.
     """
     dialect, head = Dialect.of(declaration), look.head
     start = len(head) - len(head.lstrip(b"\r\n"))
-    if start == len(head) and look.complete:
+    if start == len(head) and look.complete and start <= _MOST_BLANK:
         return None
+    if start == len(head):
+        raise malformed("it begins with nothing but blank lines")
     if start and declaration.header:
         raise malformed("a blank line stands where its header should be")
     if declaration.header and _SEPARATOR_LINE.match(head):
@@ -255,7 +257,6 @@ class Records:
         return match.end() if match[1] is None else match.start(1)
 
     def _count(self, data: bytes) -> None:
-        """Count ended records; blank lines are none."""
         header, end = self._begin.header, self._begin.line_end
         if header:
             line = header + end
@@ -425,7 +426,6 @@ def _declared(look: Look) -> Detected | None:
     return make(declaration.format, begin.header, begin.text)
 
 
-# Cached: sources of one kind begin alike.
 _detected = lru_cache(64)(Detected)
 
 CSV = FormatSpec(

@@ -2,7 +2,7 @@
 
 A framer belongs to one output. For every source it returns which bytes of the source go into
 the output, which were dropped or added, and how many records they hold, so that
-:func:`compactor.log.slice_facts.restore_slice` can restore the source byte for byte:
+:func:`compactor.log.manifest.restore_slice` can restore the source byte for byte:
 
     slice    = output[offset : offset + length]
     slice    = slice[: length - appended]                 # 1. undo the added last newline

@@ -117,8 +117,8 @@ class FormatSpec:
         proven: whether its framer, or the reader of its rows, validates each source to its end.
         newlines: whether each record ends a line of the output, so that newlines count records.
         watch: makes the checks for a streamed source from its header.
-        rows: how Spark reads its records, ``json``, ``csv`` or ``tsv``; ``parquet`` for sources
-            that are rows already; empty for records without named fields.
+        rows: how its records become rows: as ``json``, ``csv`` or ``tsv``, or as lines of a known
+            ``log``; ``parquet`` for sources that are rows already.
         records: a framer that puts one record on a line, for ``rows`` of sources that are not
             lines.
         hint, named: which sources to group before any is read: those where the last segment of the

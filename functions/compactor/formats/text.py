@@ -99,6 +99,7 @@ SPEC = FormatSpec(
     recognise=_recognise,
     declared=_declared,
     newlines=True,
+    rows="log",
     hint="text",
     named=r"_elasticloadbalancing_[^/]*$|\.(?:log|txt|out|err)$",
 )

@@ -91,6 +91,7 @@ SPEC = FormatSpec(
     recognise=_recognise,
     declared=_declared,
     newlines=True,
+    rows="log",
     hint="vpc_flow",
     named=r"_vpcflowlogs_[^/]*$",
 )

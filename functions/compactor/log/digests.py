@@ -1,4 +1,4 @@
-"""A set of 16-byte digests that takes little more than 16 bytes for each.
+"""A set of sources' identities that takes little more than 16 bytes for each.
 
 A Python set takes over 90 bytes for each: half a gigabyte for a partition of five million sources.
 """
@@ -11,6 +11,8 @@ from itertools import accumulate, pairwise, starmap
 from operator import lt
 from struct import iter_unpack
 
+from compactor.model import KEY_DIGEST_BYTES
+
 DIGEST_BYTES = 16
 # Up to _FEW digests stay in a set, which is faster. Later additions stay in it too, until they
 # exceed both _FEW and 1/_SHARE of all.
@@ -21,16 +23,19 @@ _BLOCKS = 1 << 16
 
 
 class Digests(Set[bytes]):
-    """A set of digests: most of them sorted in one block of bytes, the latest in a set.
+    """A set of identities: most of them sorted in one block of bytes, the latest in a dictionary.
+
+    No key has two identities in it, because no key is committed with two ETags.
 
     Args:
-        digests: 16 bytes each.
+        digests: 16 bytes each, those of the key first.
     """
 
     def __init__(self, digests: Iterable[bytes] = ()) -> None:
         self._ordered = b""
         self._starts = array("Q")
-        self._recent: set[bytes] = set()
+        # By the digest of the key.
+        self._recent: dict[bytes, bytes] = {}
         self.update(digests)
 
     @classmethod
@@ -50,21 +55,28 @@ class Digests(Set[bytes]):
     def to_bytes(self) -> bytes:
         """Return all digests in order, concatenated."""
         if not self._ordered:
-            return b"".join(sorted(self._recent))
+            return b"".join(sorted(self._recent.values()))
         self._merge()
         return self._ordered
 
     def __contains__(self, digest: object) -> bool:
-        if digest in self._recent:
+        if not isinstance(digest, bytes):
+            return False
+        if self._recent.get(digest[:KEY_DIGEST_BYTES]) == digest:
             return True
-        return bool(self._ordered) and isinstance(digest, bytes) and self._place(digest) >= 0
+        return bool(self._ordered) and self._place(digest) >= 0
+
+    def has_key_of(self, digest: bytes) -> bool:
+        """Return True if the set has an identity of the same key, whatever its ETag."""
+        key = digest[:KEY_DIGEST_BYTES]
+        return key in self._recent or (bool(self._ordered) and self._place(key) >= 0)
 
     def __len__(self) -> int:
         return len(self._ordered) // DIGEST_BYTES + len(self._recent)
 
     def __iter__(self) -> Iterator[bytes]:
         yield from split_digests(self._ordered)
-        yield from self._recent
+        yield from self._recent.values()
 
     def __and__(self, other: Iterable[object]) -> set[bytes]:
         """Return the intersection; looks up each element of ``other``, so let it be the smaller."""
@@ -75,19 +87,23 @@ class Digests(Set[bytes]):
     def update(self, digests: Iterable[bytes]) -> None:
         """Add these digests."""
         recent, ordered = self._recent, self._ordered
-        recent.update(one for one in digests if not ordered or self._place(one) < 0)
+        for digest in digests:
+            if not ordered or self._place(digest) < 0:
+                recent[digest[:KEY_DIGEST_BYTES]] = digest
         if len(recent) > max(_FEW, len(self) // _SHARE):
             self._merge()
 
     def difference_update(self, digests: Iterable[bytes]) -> None:
         """Remove these digests."""
         gone = set(digests)
-        self._recent -= gone
+        for digest in gone:
+            if self._recent.get(digest[:KEY_DIGEST_BYTES]) == digest:
+                del self._recent[digest[:KEY_DIGEST_BYTES]]
         if self._ordered and any(self._place(one) >= 0 for one in gone):
             self._take(b"".join(one for one in split_digests(self._ordered) if one not in gone))
 
     def _place(self, digest: bytes) -> int:
-        """Return the offset of a digest in the sorted block; negative if it is not there."""
+        """Return the offset of a digest, or of its beginning, in the sorted block; or -1."""
         block = digest[0] << 8 | digest[1]
         at, end = self._starts[block], self._starts[block + 1]
         at = self._ordered.find(digest, at, end)
@@ -99,9 +115,9 @@ class Digests(Set[bytes]):
     def _merge(self) -> None:
         """Merge the recent digests into the sorted block."""
         recent: dict[int, list[bytes]] = {}
-        for one in self._recent:
+        for one in self._recent.values():
             recent.setdefault(one[0] << 8 | one[1], []).append(one)
-        self._recent = set()
+        self._recent = {}
         pieces = []
         for block in range(_BLOCKS):
             piece = self._block(block)

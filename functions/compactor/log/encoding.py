@@ -8,14 +8,13 @@ from typing import Any
 import msgspec
 from isal import igzip
 
-from compactor.decoding import decoder, require_version
+from compactor.decoding import decoded, decoder, require_version
 from compactor.log import manifest
-from compactor.log.content_index import Contents
 from compactor.log.digests import Digests, split_digests
 from compactor.log.entries import KEPT_RUNS, Commit, Output
 from compactor.log.manifest import Columns
 from compactor.log.state import LogState, RunTotals
-from compactor.model import Again, Quarantined, QuarantineReason, Skipped, SourceObject
+from compactor.model import Quarantined, QuarantineReason, SourceObject
 
 LOG_VERSION = 1
 
@@ -35,8 +34,7 @@ class _Entry(msgspec.Struct):
     quarantined: list[tuple[str, str, int, QuarantineReason, str]]
     log_id: str
     decided_by: str
-    again: list[tuple[str, str, int, int, int | None, int | None]]
-    overwritten: Skipped
+    covered: tuple[tuple[int, int, int], ...]
 
 
 # Fields that an entry and a commit share, in the order they are written.
@@ -46,20 +44,16 @@ _SAME_FIELDS = _Entry.__struct_fields__[:7]
 class _Checkpoint(msgspec.Struct):
     through: int
     committed: bytes
-    quarantined: bytes
+    # By the settings that decided.
+    quarantined: dict[str, bytes]
     runs: dict[str, RunTotals]
     passing: bytes
     log_id: str
     path: str
     outputs: bytes
-    # Commit id of the last entry.
-    commit_id: str
-    undecided: dict[str, bytes]
-    contents: bytes
-    buckets: list[str]
 
 
-_decode_entry, _decode_checkpoint = decoder(_Entry), decoder(_Checkpoint)
+_parse_entry, _parse_checkpoint = decoder(_Entry), decoder(_Checkpoint)
 
 
 def encode_commit(commit: Commit) -> bytes:
@@ -76,22 +70,21 @@ def encode_commit(commit: Commit) -> bytes:
         ],
         "log_id": commit.log_id,
         "decided_by": commit.decided_by,
-        "again": [
-            [a.source.key, a.source.etag, a.source.size, a.of, a.plain_bytes, a.crc32]
-            for a in commit.again
-        ],
-        "overwritten": msgspec.to_builtins(commit.overwritten),
+        "covered": commit.covered,
     }
     return _pack(document)
 
 
 def decode_commit(body: bytes, where: str = "an entry of the commit log") -> Commit:
-    """Return the decoded entry; for damaged bytes, raises whatever the decoders raise.
+    """Return the decoded entry.
 
     Raises:
-        IntegrityError: a later version of this program wrote it, in a version not known here.
+        IntegrityError: it is damaged, or a later version of this program wrote it.
     """
-    entry = _decode_entry(_unpack(body, where))
+    return decoded(lambda packed: _commit(_parse_entry(_unpack(packed, where))), where, body)
+
+
+def _commit(entry: _Entry) -> Commit:
     bucket = entry.source_bucket
     same: dict[str, Any] = {name: getattr(entry, name) for name in _SAME_FIELDS}
     return Commit(
@@ -104,53 +97,66 @@ def decode_commit(body: bytes, where: str = "an entry of the commit log") -> Com
         ),
         log_id=entry.log_id,
         decided_by=entry.decided_by,
-        again=tuple(
-            Again(SourceObject(bucket, key, etag, size, 0.0), of, plain_bytes, crc32)
-            for key, etag, size, of, plain_bytes, crc32 in entry.again
-        ),
-        overwritten=entry.overwritten,
+        covered=entry.covered,
     )
 
 
-def encode_checkpoint(state: LogState) -> bytes:
-    """Return a checkpoint through ``state.last`` as gzipped JSON; identical for every writer."""
+def encode_checkpoint(state: LogState, path: str) -> bytes:
+    """Return a checkpoint through ``state.last`` as gzipped JSON; identical for every writer.
+
+    Args:
+        state: the state of a log.
+        path: path of its partition.
+    """
+    quarantined = {name: bytearray() for name in sorted({*state.quarantined.values()})}
+    for identity, decided_by in sorted(state.quarantined.items()):
+        quarantined[decided_by] += identity
     document = {
         "version": LOG_VERSION,
         "through": state.last,
-        "commit_id": state.commit_ids[state.last],
         "committed": state.committed.to_bytes(),
-        "quarantined": b"".join(sorted(state.quarantined)),
-        "contents": state.contents.to_bytes(),
-        "buckets": sorted(state.buckets),
+        "quarantined": quarantined,
         "passing": b"".join(sorted(state.passing)),
-        "undecided": {
-            name: b"".join(sorted(found))
-            for name, found in sorted(state.undecided.items())
-            if found
-        },
         "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
         "log_id": state.log_id,
-        "path": state.path,
+        "path": path,
         "outputs": b"".join(sorted(state.outputs)),
     }
     return _pack(document)
 
 
-def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log") -> LogState:
-    """Return the state as of the checkpoint; raises as :func:`decode_commit` does."""
-    document = _decode_checkpoint(_unpack(body, where))
+def decode_checkpoint(
+    body: bytes, path: str, where: str = "a checkpoint of the commit log"
+) -> LogState:
+    """Return the state as of the checkpoint.
+
+    Args:
+        body: the stored checkpoint.
+        path: path of the partition that it was read for.
+        where: its URI.
+
+    Raises:
+        IntegrityError: it is damaged, of another partition, or of a later version.
+    """
+    return decoded(
+        lambda packed: _state(_parse_checkpoint(_unpack(packed, where)), path), where, body
+    )
+
+
+def _state(document: _Checkpoint, path: str) -> LogState:
+    if document.path != path:
+        raise ValueError(f"it says that it is of partition {document.path or '(root)'}")
     return LogState(
         last=document.through,
         checkpoint=document.through,
-        commit_ids={document.through: document.commit_id},
         committed=Digests.from_bytes(document.committed),
-        quarantined=set(split_digests(document.quarantined)),
+        quarantined={
+            identity: decided_by
+            for decided_by, identities in document.quarantined.items()
+            for identity in split_digests(identities)
+        },
         passing=set(split_digests(document.passing)),
-        undecided={name: set(split_digests(found)) for name, found in document.undecided.items()},
-        contents=Contents.from_bytes(document.contents),
-        buckets=set(document.buckets),
         runs=document.runs,
-        path=document.path,
         log_id=document.log_id,
         outputs=set(split_digests(document.outputs)),
     )

@@ -7,11 +7,11 @@ import uuid
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from compactor.errors import IntegrityError
-from compactor.log.columnar import Columnar, DeadLetters
+import msgspec
+
+from compactor.errors import IntegrityError, damaged, require_equal
 from compactor.log.manifest import ManifestRow
 from compactor.model import (
-    Again,
     Compression,
     Format,
     Quarantined,
@@ -21,6 +21,59 @@ from compactor.model import (
     TableDialect,
 )
 
+
+class DeadLetters(msgspec.Struct, frozen=True):
+    """Location of the records that do not fit the schema, one JSON object per line.
+
+    Besides the sources, this is the only copy of these records, and query engines do not read it.
+    ``size`` and ``crc32`` are those of the object as stored.
+    """
+
+    bucket: str
+    key: str
+    size: int
+    crc32: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class Columnar:
+    """Row counts and hashes of one Parquet output.
+
+    Attributes:
+        rows_in: rows, or records, counted in the sources.
+        rows_out: rows counted in the output, read back as it was stored.
+        hash_in: 16 hex digits, the digest over the rows, in order, before they were written.
+        hash_out: the same over the rows read back.
+        codec: compression inside the output, such as ``snappy``.
+        schema: columns of the output, in Spark's JSON form of a schema.
+        dead_letters: the records that did not fit; None if all did.
+    """
+
+    rows_in: int
+    rows_out: int
+    hash_in: str
+    hash_out: str
+    codec: str
+    schema: str
+    dead_letters: DeadLetters | None = None
+
+    @property
+    def dead(self) -> int:
+        """Number of records that are dead-letter records instead of rows."""
+        return self.dead_letters.records if self.dead_letters is not None else 0
+
+    @property
+    def fault(self) -> str:
+        """Why the output cannot replace its sources, in one line; empty if it can."""
+        if self.rows_in != self.rows_out + self.dead:
+            return f"{self.rows_in} rows in, {self.rows_out} out and {self.dead} that fit no row"
+        if self.hash_in != self.hash_out:
+            return f"the hash of the rows was {self.hash_in}, and {self.hash_out} when read back"
+        return ""
+
+
+_REMEDY = "bring it back from an earlier version or a backup; who else writes to the destination?"
 NOTHING = Skipped(0, 0)
 # Runs that may still be in progress when a checkpoint is written.
 KEPT_RUNS = 8
@@ -51,6 +104,22 @@ class Output:
     columnar: Columnar | None = None
     table: TableDialect | None = None
 
+    @property
+    def uri(self) -> str:
+        """Its location, for messages."""
+        return f"s3://{self.bucket}/{self.key}"
+
+    def require_accounted(self) -> None:
+        """Check that each row of a columnar output was accounted for when it was written.
+
+        Raises:
+            IntegrityError: one was not.
+        """
+        if self.columnar is not None:
+            if self.columnar.fault:
+                raise damaged(self.uri, self.columnar.fault)
+            require_equal(f"rows of {self.uri}", self.records, self.columnar.rows_out)
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
@@ -64,9 +133,8 @@ class Commit:
             :func:`compactor.outputs.detection.decided_by` does; empty if none were.
         output: None when the entry only quarantines sources or voids a commit.
         log_id: identity of the log it was written for; empty in a draft.
-        again: sources whose content an earlier commit holds, and which this one therefore does not
-            compact.
-        overwritten: the sources of this commit whose key had other content compacted before.
+        covered: objects and bytes of the compacted sources, and of those left alone for good, by
+            the number of the declaration in ``formats`` that covers them, from 1, ascending.
     """
 
     sequence: int
@@ -81,13 +149,7 @@ class Commit:
     replaces: int | None = None
     log_id: str = ""
     decided_by: str = ""
-    again: tuple[Again, ...] = ()
-    overwritten: Skipped = NOTHING
-
-    @classmethod
-    def of_returned(cls, again: tuple[Again, ...], run_id: str, now: float, bucket: str) -> Commit:
-        """Return an entry that records rewrites of committed sources; ``now`` in UNIX seconds."""
-        return cls(0, uuid.uuid4().hex, run_id, now, bucket, group_id="", again=again)
+    covered: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def dead_letters(self) -> DeadLetters | None:
@@ -98,13 +160,12 @@ class Commit:
     @property
     def empty(self) -> bool:
         """True if the commit holds nothing worth an entry."""
-        named = self.rows or self.quarantined or self.again
-        return not named and self.replaces is None
+        return not (self.rows or self.quarantined) and self.replaces is None
 
     @property
     def sources(self) -> tuple[SourceObject, ...]:
-        """All sources whose content an output holds: compacted here, or written again."""
-        return (*(row.source for row in self.rows), *(one.source for one in self.again))
+        """The sources that are in its output."""
+        return tuple(row.source for row in self.rows)
 
     def voided(self, run_id: str) -> Commit:
         """Return an entry that voids this commit without a successor."""
@@ -117,9 +178,43 @@ class Commit:
             quarantined=(),
             replaces=self.sequence,
             decided_by="",
-            again=(),
-            overwritten=NOTHING,
+            covered=(),
         )
+
+
+def require_stored(
+    where: str, stored: tuple[int, int | None], committed: tuple[int, int | None]
+) -> bool:
+    """Check that a stored object is the one that its commit names.
+
+    Args:
+        where: its URI.
+        stored: its size, and its CRC32 if that is available.
+        committed: the same of the commit.
+
+    Returns:
+        False if there is no CRC32 to compare.
+
+    Raises:
+        IntegrityError: the size differs, or the CRC32 does.
+    """
+    is_proven = None not in (stored[1], committed[1])
+    if stored[0] != committed[0] or (is_proven and stored[1] != committed[1]):
+        values = "it has {} bytes and CRC32 {}, its commit says {} bytes and CRC32 {}"
+        raise damaged(where, values.format(*stored, *committed), _REMEDY)
+    return is_proven
+
+
+def require_proven(
+    where: str, stored: tuple[int, int | None], committed: tuple[int, int | None]
+) -> None:
+    """Check the same, and that there is a CRC32 to compare.
+
+    Raises:
+        IntegrityError: the object differs, or nothing proves that it does not.
+    """
+    if not require_stored(where, stored, committed):
+        raise IntegrityError(f"{where}: nothing proves its bytes, for it has no CRC32 to compare")
 
 
 def require_each_once(draft: Commit) -> None:

@@ -1,189 +1,185 @@
-"""The identity of a state: a random id stored next to the commit logs and named by every entry.
+"""The identity of a state: a random id that log entries and outputs name, and what it belongs to.
 
-A deleted log looks like a log that never existed. So the first run that stores anything writes a
-marker, ``identity.json``, and each entry and each output names its id. If the marker is missing
-although entries name it, or holds another id, the state was deleted or replaced.
-
-State prefixes must not contain each other either: the logs of one would be listed as logs of the
-other, whose clean-up would delete sources based on them.
+A deleted log looks like a log that never existed. So the first writer to commit creates
+``identity.json``; entries that name another id were written for another state. It also says how
+sources are divided into partitions, each of which has its own log: a run that divided them
+differently would find no commits in its logs, and compact every source again.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import uuid
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from threading import Lock
 
 import msgspec
 
-from compactor.decoding import require_version
-from compactor.destination import LOG_METADATA, output_name
-from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, ObjectMissing
-from compactor.layout import IDENTITY_NAME, PARTITIONS, identity_key
-from compactor.log.log_reader import some_entries
+from compactor.decoding import decoder
+from compactor.destination import LOG_METADATA, is_output_name
+from compactor.documents import find_document, leave_first
+from compactor.errors import IntegrityError, InvalidInput
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
+from compactor.settings.layout import IDENTITY_NAME, StateLayout
 from compactor.settings.settings import STATE_ROOT, Settings
+from compactor.settings.uris import S3Uri
+from compactor.settings.windows import wildcards_of
 
 #: Advice at the end of errors about an incomplete log.
-WAY_OUT = (
-    "bring the state back from a backup or its earlier versions, or rebuild the log from the"
-    " outputs with compactor adopt"
-)
+WAY_OUT = "bring the deleted versions back, as docs/operations.md says"
 _VERSION = 1
-# Matches the identity marker of another state below a state that is not in use yet.
-_OTHER_STATE = re.compile(r"(.+/)identity\.json", re.DOTALL)
-# Enough to find one marker: a new state holds the records of few runs.
-_PAGES_LOOKED_AT = 10
-_OUTPUTS_LOOKED_AT = 20
 # A role may lack access to other states' locations, some of which belong to other accounts.
 _NOT_FOR_US = frozenset({"permission", "bucket", "region"})
 
 
-class LogIdentity(msgspec.Struct, frozen=True):
-    """The id of a log and the URI of the destination it describes."""
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """The id of a state, and what it belongs to.
 
+    Attributes:
+        destination: URI of the outputs.
+        source_root: URI that paths of partitions are relative to.
+        segments: number of segments of a partition's path.
+    """
+
+    version: int = _VERSION
     log_id: str
     destination: str
+    source_root: str
+    segments: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> Identity:
+        """Return the identity of a new state of a run with these settings."""
+        return cls(
+            log_id=uuid.uuid4().hex,
+            destination=settings.s3_destination_uri,
+            source_root=settings.source.root.uri,
+            segments=_segments(settings),
+        )
+
+    def require_same_partitions(self, settings: Settings) -> None:
+        """Check that a run divides the source as those before it did.
+
+        Raises:
+            InvalidInput: it has another source, or other partitions.
+        """
+        if self.source_root != settings.source.root.uri:
+            field, made_of = "s3_source_uri", f"the source {self.source_root}"
+        elif self.segments != _segments(settings):
+            field = "depth" if settings.date_format is None else "date_format"
+            made_of = f"the partitions {self.source_root}{'*/' * self.segments}"
+        else:
+            return
+        accepted = (
+            f"{made_of} that {self.destination} was made of (otherwise the same objects would be"
+            " compacted again), or another s3_destination_uri"
+        )
+        raise InvalidInput(field, getattr(settings, field), accepted)
 
 
-def read_identity(settings: Settings, store: ObjectStore) -> LogIdentity | None:
+_decode = decoder(Identity)
+
+
+def _segments(settings: Settings) -> int:
+    if settings.date_format is None:
+        return len(settings.source.pattern) + settings.depth
+    return len(settings.source.pattern) + len(wildcards_of(settings.date_format))
+
+
+def identity_at(state: S3Uri, store: ObjectStore) -> Identity | None:
+    """Return the identity of a state, or None if it has none yet.
+
+    Raises:
+        IntegrityError: it is damaged, or of a later version.
+    """
+    return find_document(store, StateLayout(state).identity, _decode, _VERSION)
+
+
+def read_identity(settings: Settings, store: ObjectStore) -> Identity | None:
     """Return the identity of a run's state, or None if it has none yet.
 
     Raises:
-        IntegrityError: the marker is damaged, or of a later version.
+        IntegrityError: it is damaged, or of a later version.
         InvalidInput: the state belongs to another destination.
     """
-    bucket, key = identity_key(settings)
-    try:
-        body = store.get(bucket, key)
-    except ObjectMissing:
-        return None
-    found = _decode(f"s3://{bucket}/{key}", body)
-    if found.destination != settings.s3_destination_uri:
-        accepted = f"a prefix of its own; this one belongs to {found.destination}"
+    identity = identity_at(settings.state, store)
+    if identity is not None and identity.destination != settings.s3_destination_uri:
+        accepted = f"a prefix of its own; this one belongs to {identity.destination}"
         raise InvalidInput("s3_state_uri", settings.s3_state_uri, accepted)
-    return found
+    return identity
 
 
-def require_identity(settings: Settings, store: ObjectStore, log_id: str) -> None:
+def require_identity(settings: Settings, log_id: str, identity: Identity | None) -> None:
     """Check that the state has the identity that a log's entries name.
 
     Raises:
-        IntegrityError: it has another one, or its marker is missing.
+        IntegrityError: it has another one, or none.
     """
-    found = read_identity(settings, store)
-    if found is None or found.log_id != log_id:
-        bucket, key = identity_key(settings)
-        what = "is missing" if found is None else f"says that this is log {found.log_id}"
+    if identity is None or identity.log_id != log_id:
+        bucket, key = settings.layout.identity
+        what = "is missing" if identity is None else f"says that this is log {identity.log_id}"
         raise IntegrityError(f"s3://{bucket}/{key} {what}, entries name log {log_id}: {WAY_OUT}")
 
 
-def claim_identity(settings: Settings, store: ObjectStore) -> LogIdentity:
-    """Return the identity of a run's state, creating it if there is none yet.
-
-    Raises:
-        IntegrityError: the marker is missing, but there are entries, which name an identity.
-        InvalidInput: the state belongs to another destination.
-    """
-    found = read_identity(settings, store)
-    if found is not None:
-        return found
-    _refuse_lost_marker(settings, store)
-    return _make(settings, store)
-
-
-def restore_identity(
-    settings: Settings, store: ObjectStore, outputs: Sequence[SourceObject]
-) -> LogIdentity:
-    """Restore the identity of a state that lost its marker, as its entries and outputs name it.
+class StateIdentity:
+    """The identity of a run's state, read at most once a call.
 
     Args:
         settings: the run's settings.
         store: the store that holds the state.
-        outputs: some of its outputs; only the first ones are examined.
-
-    Raises:
-        IntegrityError: they name more than one identity.
-        InvalidInput: the state belongs to another destination.
+        identity: what discovery read; None to read it when it is first needed.
     """
-    found = read_identity(settings, store)
-    if found is not None:
-        return found
-    heads = [store.head(one.bucket, one.key) for one in outputs[:_OUTPUTS_LOOKED_AT]]
-    named = {head.metadata.get(LOG_METADATA, "") for head in heads if head is not None}
-    named |= {commit.log_id for commit in some_entries(settings.state, store)}
-    named.discard("")
-    if len(named) > 1:
-        raise IntegrityError(
-            f"what is in {settings.s3_destination_uri} was written for the logs"
-            f" {', '.join(sorted(named))}: one state cannot be that of several"
-        )
-    return _make(settings, store, *named)
 
+    def __init__(
+        self, settings: Settings, store: ObjectStore, identity: Identity | None = None
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._identity = identity
+        self._lock = Lock()
 
-def _make(settings: Settings, store: ObjectStore, log_id: str = "") -> LogIdentity:
-    bucket, key = identity_key(settings)
-    made = LogIdentity(log_id or uuid.uuid4().hex, settings.s3_destination_uri)
-    try:
-        store.create(bucket, key, _encode(made), content_type="application/json")
-    except AlreadyExists:
+    def claim(self, named: str) -> str:
+        """Return the log id, which outputs and entries name; create the identity for the first.
+
+        Args:
+            named: what the entries of a log name; empty for an empty log.
+
+        Raises:
+            IntegrityError: the entries name another identity, or it is missing or damaged.
+            InvalidInput: the state belongs to another destination, or was made of other partitions.
+        """
+        with self._lock:
+            if self._identity is None:
+                read = read_identity if named else self._create_or_read
+                self._identity = read(self._settings, self._store)
+        if named:
+            require_identity(self._settings, named, self._identity)
+        assert self._identity is not None  # noqa: S101 - created, or required
+        self._identity.require_same_partitions(self._settings)
+        return self._identity.log_id
+
+    @staticmethod
+    def _create_or_read(settings: Settings, store: ObjectStore) -> Identity:
+        identity = read_identity(settings, store)
+        if identity is not None:
+            return identity
+        made = Identity.of(settings)
+        if leave_first(store, settings.layout.identity, made, _VERSION):
+            return made
         # Another worker created it first, or an earlier attempt of this PUT did.
         return read_identity(settings, store) or made
-    return made
-
-
-def check_new_state(settings: Settings, store: ObjectStore) -> None:
-    """Check the surroundings of a state that has no identity yet before a run uses it.
-
-    Raises:
-        IntegrityError: entries already name an identity, so the marker was lost.
-        InvalidInput: the state contains another one, or lies in one.
-    """
-    refuse_states_around(settings, store, logs_only=False)
-    _refuse_states_below(settings, store)
-    _refuse_lost_marker(settings, store)
-
-
-def refuse_states_around(settings: Settings, store: ObjectStore, *, logs_only: bool) -> None:
-    """Refuse a state that lies in another one.
-
-    Args:
-        settings: the run's settings.
-        store: the store that holds the state.
-        logs_only: refuse only if its logs would be mistaken for the other state's.
-
-    Raises:
-        InvalidInput: the state lies in another one.
-    """
-    state = settings.state
-    for place in states_around(state.prefix):
-        among_logs = state.prefix.removeprefix(place).startswith(PARTITIONS)
-        if (among_logs or not logs_only) and is_state(store, state.bucket, place):
-            raise _nested(settings, f"s3://{state.bucket}/{place}")
 
 
 def marker_keys(prefixes: Iterable[str]) -> list[str]:
-    """Return the keys of the markers of states at these prefixes."""
+    """Return the keys of the identities of states at these prefixes."""
     return [prefix + IDENTITY_NAME for prefix in prefixes]
 
 
 def states_of_source(prefix: str) -> list[str]:
     """Return the default state prefixes of all destinations that contain this source prefix."""
-    return [STATE_ROOT + one for one in (*states_around(prefix), prefix) if one]
-
-
-def states_around(prefix: str) -> list[str]:
-    """Return the prefixes of all states that would contain this one, the bucket's root first."""
     segments = prefix.split("/")[:-1]
-    return ["".join(f"{one}/" for one in segments[:count]) for count in range(len(segments))]
-
-
-def is_state(store: ObjectStore, bucket: str, prefix: str) -> bool:
-    """Return True if this prefix is known to hold a state."""
-    return exists(store, bucket, prefix + IDENTITY_NAME)
+    above = ("".join(f"{one}/" for one in segments[:count]) for count in range(len(segments)))
+    return [STATE_ROOT + one for one in (*above, prefix) if one]
 
 
 def exists(store: ObjectStore, bucket: str, key: str) -> bool:
@@ -206,7 +202,7 @@ def refuse_outputs_as_sources(settings: Settings, store: ObjectStore) -> None:
     """
     root = settings.source.root
     for prefix in states_of_source(root.prefix):
-        if is_state(store, root.bucket, prefix):
+        if exists(store, root.bucket, prefix + IDENTITY_NAME):
             accepted = (
                 f"a source that no run wrote; s3://{root.bucket}/{prefix.removeprefix(STATE_ROOT)}"
                 f" holds the outputs of the log in s3://{root.bucket}/{prefix}"
@@ -236,51 +232,10 @@ def outputs_among(
         store: the store that holds them.
         no_outputs: identities of first sources already found not to be outputs; updated.
     """
-    named = [one for one in sources if output_name(one.key)]
+    named = [one for one in sources if is_output_name(one.key)]
     if not named or named[0].identity in no_outputs:
         return []
     if not is_output_of_a_run(store, named[0]):
         no_outputs.add(named[0].identity)
         return []
     return [one for one in named if is_output_of_a_run(store, one)]
-
-
-def _refuse_states_below(settings: Settings, store: ObjectStore) -> None:
-    state = settings.state
-    pages = store.list_objects(state.bucket, state.prefix)
-    for page in islice(pages, _PAGES_LOOKED_AT):
-        for one in page:
-            match = _OTHER_STATE.fullmatch(one.key, len(state.prefix))
-            if match is not None:
-                raise _nested(settings, f"s3://{state.bucket}/{state.prefix}{match[1]}")
-
-
-def _refuse_lost_marker(settings: Settings, store: ObjectStore) -> None:
-    for commit in some_entries(settings.state, store):
-        require_identity(settings, store, commit.log_id)
-
-
-def _nested(settings: Settings, other: str) -> InvalidInput:
-    accepted = f"a prefix that neither contains another state nor lies in it, as with {other}"
-    return InvalidInput("s3_state_uri", settings.s3_state_uri, accepted)
-
-
-def _encode(identity: LogIdentity) -> bytes:
-    document = {
-        "version": _VERSION,
-        "log_id": identity.log_id,
-        "destination": identity.destination,
-    }
-    return json.dumps(document, indent=1).encode()
-
-
-def _decode(where: str, body: bytes) -> LogIdentity:
-    require_version(where, body, _VERSION)
-    try:
-        document = json.loads(body)
-        log_id, destination = document["log_id"], document["destination"]
-        if not (isinstance(log_id, str) and log_id and isinstance(destination, str)):
-            raise ValueError("no identity")
-    except (ValueError, KeyError, TypeError) as error:
-        raise IntegrityError(f"{where} is damaged: {error!r}: {WAY_OUT}") from error
-    return LogIdentity(log_id, destination)

@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from math import inf
 
 import msgspec
 
-from compactor import layout
-from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
+from compactor.documents import require_object
+from compactor.errors import damaged
 from compactor.log.encoding import decode_checkpoint, decode_commit
-from compactor.log.entries import Commit
+from compactor.log.entries import Commit, Output
 from compactor.log.state import LogState
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
+from compactor.settings.layout import PARTITIONS, StateLayout
 from compactor.settings.uris import S3Uri
 
-# The part of a key below "partitions/", as layout.entry_name and layout.record_name build it. Only
+# The part of a key below "partitions/", as StateLayout builds it. Only
 # the last segments are matched, so a partition may have any name.
 _NAME = re.compile(
-    r"((?:.*/)?)(?:commits/(\d{20})\.(?:(checkpoint)\.json\.gz|(witness|published)\.json|json\.gz)"
-    r"|cleaned/(\d{20})\.json)",
+    r"((?:.*/)?)(?:commits/(\d{20})\.(?:(checkpoint)\.)?json\.gz|cleaned/(\d{20})\.json)",
     re.DOTALL,
-)
-_LOGS_LOOKED_AT = 3
-_OF_A_STATE = f"/{layout.IDENTITY_NAME}"
-# What decoding raises for bytes that differ from what was written.
-DAMAGE = (
-    ValueError,
-    KeyError,
-    TypeError,
-    IndexError,
-    AttributeError,
-    OSError,
-    EOFError,
-    RecursionError,
-    zlib.error,
-    msgspec.MsgspecError,
 )
 
 
@@ -50,24 +34,21 @@ class StoredLog(msgspec.Struct):
         state: location of the whole state.
         entries: when each entry was written, by sequence; UNIX seconds of the store's clock.
         cleaned: sequences of the entries that clean-up has finished.
-        checkpoints: sequences through which a checkpoint sums up the log.
-        witnesses: sequences of the entries that have a witness.
-        published: when a later run published entries, by sequence; UNIX seconds of the store's
-            clock.
+        checkpoints: when each checkpoint was written, by the sequence through which it sums up the
+            log; UNIX seconds of the store's clock.
     """
 
     path: str
     state: S3Uri
     entries: dict[int, float] = msgspec.field(default_factory=dict)
     cleaned: set[int] = msgspec.field(default_factory=set)
-    checkpoints: set[int] = msgspec.field(default_factory=set)
-    witnesses: set[int] = msgspec.field(default_factory=set)
-    published: dict[int, float] = msgspec.field(default_factory=dict)
+    checkpoints: dict[int, float] = msgspec.field(default_factory=dict)
 
     @property
     def where(self) -> str:
         """The log's location, for display."""
-        return f"s3://{self.state.bucket}/{self.state.prefix}{layout.PARTITIONS}{self.path}commits/"
+        bucket, prefix = StateLayout(self.state).commits(self.path)
+        return f"s3://{bucket}/{prefix}"
 
     @property
     def keys(self) -> dict[int, str]:
@@ -77,7 +58,7 @@ class StoredLog(msgspec.Struct):
     @property
     def missing(self) -> list[int]:
         """Sequence numbers without an entry, up to the last known one."""
-        last = max((*self.entries, *self.witnesses), default=0)
+        last = max((*self.entries, *self.checkpoints), default=0)
         return sorted(set(range(1, last + 1)) - set(self.entries))
 
     @property
@@ -85,21 +66,26 @@ class StoredLog(msgspec.Struct):
         """Sequences of the entries that clean-up has not finished, in order."""
         return sorted(set(self.entries) - self.cleaned)
 
-    def kept_since(self, sequence: int) -> float:
-        """Return when retention of an entry's sources began; UNIX seconds of the store's clock."""
-        return max(self.entries[sequence], self.published.get(sequence, 0.0))
+    @property
+    def readable_since(self) -> dict[int, float]:
+        """When retention of each entry's sources began; UNIX seconds of the store's clock.
+
+        That is the time of the first checkpoint that covers the entry: a checkpoint is written
+        only once every output through it can be read. Infinite for entries without one.
+        """
+        since, result = inf, {}
+        for sequence in sorted({*self.entries, *self.checkpoints}, reverse=True):
+            since = min(since, self.checkpoints.get(sequence, inf))
+            result[sequence] = since
+        return result
 
     def key_of(self, sequence: int) -> str:
         """Return the key of one entry."""
-        return self.state.prefix + layout.entry_name(self.path, sequence)
+        return StateLayout(self.state).commit(self.path, sequence)[1]
 
     def record_key_of(self, sequence: int) -> str:
         """Return the key of the record that clean-up writes once it has finished an entry."""
-        return self.state.prefix + layout.record_name(self.path, sequence)
-
-    def checkpoint_key_of(self, sequence: int) -> str:
-        """Return the key of the checkpoint through this sequence."""
-        return self.state.prefix + layout.checkpoint_name(self.path, sequence)
+        return StateLayout(self.state).cleaned(self.path, sequence)[1]
 
     def newest_first(self, store: ObjectStore) -> Iterator[Commit]:
         """Yield the valid entries, which no later one replaces, newest first.
@@ -111,22 +97,14 @@ class StoredLog(msgspec.Struct):
 
 
 def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
-    """Return every log, ordered by path.
-
-    Raises:
-        InvalidInput: another state lies among them, whose logs would be mistaken for these.
-    """
-    logs = _collect(state, store.list_objects(state.bucket, state.prefix + layout.PARTITIONS))
+    """Return every log, ordered by path."""
+    logs = _collect(state, store.list_objects(state.bucket, state.prefix + PARTITIONS))
     return [logs[path] for path in sorted(logs)]
 
 
 def few_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog] | None:
-    """Return every log if they all fit on one page of a listing, else None.
-
-    Raises:
-        InvalidInput: as :func:`all_logs`.
-    """
-    pages = store.list_objects(state.bucket, state.prefix + layout.PARTITIONS)
+    """Return every log if they all fit on one page of a listing, else None."""
+    pages = store.list_objects(state.bucket, state.prefix + PARTITIONS)
     first = next(pages, ())
     if next(pages, None) is not None:
         return None
@@ -139,33 +117,15 @@ def each_log(state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
     Keys are listed in order, and a log's path is a prefix of all its keys, so the log is complete
     at the first key without that prefix. If partitions are nested, the logs of the outer levels
     stay open meanwhile.
-
-    Raises:
-        InvalidInput: as :func:`all_logs`.
     """
-    start = len(state.prefix + layout.PARTITIONS)
+    start = len(state.prefix + PARTITIONS)
     logs: dict[str, StoredLog] = {}
-    for page in store.list_objects(state.bucket, state.prefix + layout.PARTITIONS):
+    for page in store.list_objects(state.bucket, state.prefix + PARTITIONS):
         for one in page:
             for path in [path for path in logs if not one.key.startswith(path, start)]:
                 yield logs.pop(path)
             _take(one, state, logs)
     yield from logs.values()
-
-
-def some_entries(state: S3Uri, store: ObjectStore) -> Iterator[Commit]:
-    """Yield the newest entry of each of the first few logs that can be read.
-
-    A damaged log stops its own partition and is skipped here.
-    """
-    pages = store.list_objects(state.bucket, state.prefix + layout.PARTITIONS)
-    logs = [log for log in _collect(state, islice(pages, 1)).values() if log.entries]
-    for log in logs[:_LOGS_LOOKED_AT]:
-        newest = max(log.entries)
-        try:
-            yield read_entry(store, state.bucket, log.key_of(newest), newest)
-        except IntegrityError:
-            continue
 
 
 def replaced_checkpoints(
@@ -180,22 +140,15 @@ def replaced_checkpoints(
         state: location of the whole state.
         store: the store that holds it.
         before: UNIX seconds; both checkpoints were written by then.
-
-    Raises:
-        InvalidInput: another state lies among the logs, whose checkpoints would be mistaken for
-            these.
     """
-    start = len(state.prefix + layout.PARTITIONS)
+    start = len(state.prefix + PARTITIONS)
     path, number = "", 0
     last: SourceObject | None = None
-    for page in store.list_objects(state.bucket, state.prefix + layout.PARTITIONS):
+    for page in store.list_objects(state.bucket, state.prefix + PARTITIONS):
         found: list[SourceObject] = []
         for one in page:
             match = _NAME.fullmatch(one.key, start)
-            if match is None:
-                _refuse_other_state(state, one.key)
-                continue
-            if not match[3]:
+            if match is None or not match[3]:
                 continue
             # Keys of one log are adjacent unless a partition is named like a part of it; then some
             # replaced checkpoints are kept.
@@ -210,14 +163,12 @@ def one_log(state: S3Uri, path: str, store: ObjectStore) -> StoredLog:
     """Return one partition's log; without entries if there is no log."""
     log = StoredLog(path, state)
     for name in ("commits/", "cleaned/"):
-        prefix = f"{state.prefix}{layout.PARTITIONS}{path}{name}"
+        prefix = f"{state.prefix}{PARTITIONS}{path}{name}"
         found = _collect(state, store.list_objects(state.bucket, prefix)).get(path)
         if found is not None:
             log.entries |= found.entries
             log.cleaned |= found.cleaned
             log.checkpoints |= found.checkpoints
-            log.witnesses |= found.witnesses
-            log.published |= found.published
     return log
 
 
@@ -262,13 +213,10 @@ def read_entry(store: ObjectStore, bucket: str, key: str, sequence: int) -> Comm
         IntegrityError: it cannot be decoded, was written under another number or by a later
             version, or was deleted since it was listed.
     """
-    body = _get(store, bucket, key)
-    try:
-        commit = decode_commit(body, f"s3://{bucket}/{key}")
-    except DAMAGE as error:
-        raise _damaged(bucket, key, error) from error
+    where = f"s3://{bucket}/{key}"
+    commit = decode_commit(require_object(store, (bucket, key)), where)
     if commit.sequence != sequence:
-        raise _damaged(bucket, key, f"it says that it is entry {commit.sequence}")
+        raise damaged(where, f"it says that it is entry {commit.sequence}")
     return commit
 
 
@@ -279,33 +227,11 @@ def read_checkpoint(store: ObjectStore, bucket: str, key: str, path: str) -> Log
         IntegrityError: it cannot be decoded, was written for another partition or number, or was
             deleted since it was listed.
     """
-    body = _get(store, bucket, key)
-    try:
-        state = decode_checkpoint(body, f"s3://{bucket}/{key}")
-    except DAMAGE as error:
-        raise _damaged(bucket, key, error) from error
-    if not key.endswith(f"/{state.last:020d}.checkpoint.json.gz") or state.path != path:
-        of = f"of partition {state.path or '(root)'}"
-        raise _damaged(bucket, key, f"it says that it sums up {state.last} entries {of}")
+    where = f"s3://{bucket}/{key}"
+    state = decode_checkpoint(require_object(store, (bucket, key)), path, where)
+    if not key.endswith(f"/{state.last:020d}.checkpoint.json.gz"):
+        raise damaged(where, f"it says that it sums up {state.last} entries")
     return state
-
-
-def _get(store: ObjectStore, bucket: str, key: str) -> bytes:
-    try:
-        return store.get(bucket, key)
-    except ObjectMissing:
-        raise _damaged(bucket, key, "it was deleted just now") from None
-
-
-def _damaged(bucket: str, key: str, why: object) -> IntegrityError:
-    return IntegrityError(f"s3://{bucket}/{key} is damaged: {why}")
-
-
-def _refuse_other_state(state: S3Uri, key: str) -> None:
-    """Raise InvalidInput for a key that is the marker of another state."""
-    if key.endswith(_OF_A_STATE):
-        accepted = f"a prefix without another state in it, as s3://{state.bucket}/{key} is of one"
-        raise InvalidInput("s3_state_uri", state.uri, accepted)
 
 
 def _collect(state: S3Uri, pages: Iterable[Iterable[SourceObject]]) -> dict[str, StoredLog]:
@@ -317,18 +243,72 @@ def _collect(state: S3Uri, pages: Iterable[Iterable[SourceObject]]) -> dict[str,
 
 
 def _take(one: SourceObject, state: S3Uri, logs: dict[str, StoredLog]) -> None:
-    match = _NAME.fullmatch(one.key, len(state.prefix + layout.PARTITIONS))
+    match = _NAME.fullmatch(one.key, len(state.prefix + PARTITIONS))
     if match is None:
-        return _refuse_other_state(state, one.key)
+        return
     log = logs.setdefault(match[1], StoredLog(match[1], state))
     if match[3]:
-        log.checkpoints.add(int(match[2]))
-    elif match[4] == "witness":
-        log.witnesses.add(int(match[2]))
-    elif match[4]:
-        log.published[int(match[2])] = one.last_modified
+        log.checkpoints[int(match[2])] = one.last_modified
     elif match[2]:
         log.entries[int(match[2])] = one.last_modified
     else:
-        log.cleaned.add(int(match[5]))
+        log.cleaned.add(int(match[4]))
+
+
+def logs_for_key(key: str, state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
+    """Yield the logs of the partitions a source key may belong to, the longest path first.
+
+    A partition's path is made of successive segments of its sources' keys, so only a few prefixes
+    are listed, however many partitions there are; if there are few, one LIST suffices.
+    """
+    few = few_logs(state, store)
+    if few is not None:
+        fitting = [log for log in few if log.entries and _fits(log.path, key)]
+        yield from sorted(fitting, key=lambda log: len(log.path), reverse=True)
+        return
+    found = [*_fitting("", key, state, store)]
+    for path in sorted(found, key=len, reverse=True):
+        log = one_log(state, path, store)
+        if log.entries:
+            yield log
+
+
+def commit_of_output(
+    key: str, destination: S3Uri, state: S3Uri, store: ObjectStore
+) -> tuple[StoredLog, Commit, Output] | None:
+    """Return the log and valid commit that name an output, and the output, or None.
+
+    Args:
+        key: key of the output, which lies directly below its partition.
+        destination: the runs' destination.
+        state: the runs' state.
+        store: the store that holds both.
+
+    Raises:
+        IntegrityError: an entry of the log is damaged.
+    """
+    above, slash, _ = key.removeprefix(destination.prefix).rpartition("/")
+    log = one_log(state, above + slash, store)
+    for commit in log.newest_first(store):
+        if commit.output is not None and commit.output.key == key:
+            return log, commit, commit.output
     return None
+
+
+def _fitting(path: str, key: str, state: S3Uri, store: ObjectStore) -> Iterator[str]:
+    at = _root(state) + path
+    for page in store.list_level(state.bucket, at):
+        for prefix in page.prefixes:
+            if prefix == f"{at}commits/":
+                yield path
+            below = prefix.removeprefix(_root(state))
+            if _fits(below, key):
+                yield from _fitting(below, key, state, store)
+
+
+def _fits(path: str, key: str) -> bool:
+    return f"/{path}" in f"/{key}"
+
+
+def _root(state: S3Uri) -> str:
+    return state.prefix + PARTITIONS

@@ -8,18 +8,15 @@ sums up all commits through one sequence number, all of them published.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Sequence
-from math import inf
+from collections.abc import Collection, Container, Mapping
 
 import msgspec
 
-from compactor.log import left_alone, manifest
-from compactor.log.content_index import Contents
+from compactor.log import manifest
+from compactor.log.counts import BY_SETTINGS, LeftAlone, SizeCounts, count_left_alone
 from compactor.log.digests import Digests
-from compactor.log.entries import NOTHING, Commit, output_digest, same_log
-from compactor.log.left_alone import BY_SETTINGS, LeftAlone
-from compactor.log.size_counts import SizeCounts
-from compactor.model import PASSING_REASONS, Again, Skipped
+from compactor.log.entries import Commit, output_digest, same_log
+from compactor.model import PASSING_REASONS
 
 SHOWN_QUARANTINED = 100
 
@@ -50,24 +47,19 @@ class RunTotals(msgspec.Struct):
     dead_letters: int = 0
     quarantined: int = 0
     quarantined_bytes: int = 0
-    again: Skipped = NOTHING
-    overwritten: Skipped = NOTHING
     lines: list[QuarantineLine] = msgspec.field(default_factory=list)
     left_alone: dict[str, LeftAlone] = msgspec.field(default_factory=dict)
     sizes: SizeCounts = msgspec.field(default_factory=SizeCounts)
+    covered: dict[str, tuple[int, int]] = msgspec.field(default_factory=dict)
 
     def count(self, commit: Commit, sign: int = 1) -> None:
         """Add a commit, or with a sign of -1 subtract one that was replaced."""
         self.sources += sign * len(commit.rows)
         self.source_bytes += sign * sum(row.source.size for row in commit.rows)
-        again = _skipped(commit.again)
-        self.again = self.again.plus(again) if sign > 0 else self.again.less(again)
-        over = commit.overwritten
-        self.overwritten = self.overwritten.plus(over) if sign > 0 else self.overwritten.less(over)
         lasting = [q for q in commit.quarantined if q.reason not in PASSING_REASONS]
         self.quarantined += sign * len(lasting)
         self.quarantined_bytes += sign * sum(q.source.size for q in lasting)
-        left_alone.count(self.left_alone, lasting, sign)
+        count_left_alone(self.left_alone, lasting, sign)
         if sign > 0:
             lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in lasting]
             self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
@@ -78,24 +70,22 @@ class RunTotals(msgspec.Struct):
             self.output_bytes += sign * commit.output.size
             self.records += sign * (commit.output.records or 0)
             self.copied += sign * commit.output.copied
+        for number, objects, size in commit.covered:
+            objects_before, size_before = self.covered.get(str(number), (0, 0))
+            self.covered[str(number)] = (objects_before + sign * objects, size_before + sign * size)
         if commit.dead_letters is not None:
             self.dead_letters += sign * commit.dead_letters.records
 
 
-def _skipped(again: Sequence[Again]) -> Skipped:
-    examples = (again[0].source.key,) if again else ()
-    return Skipped(len(again), sum(one.source.size for one in again), examples)
+class _DecidedBy(Container[bytes]):
+    """Quarantined identities, except those that other settings may decide differently."""
 
-
-class _StillLeftAlone(Container[bytes]):
-    """Identities left alone, except those that other settings may decide differently."""
-
-    def __init__(self, every: Container[bytes], reopened: tuple[Container[bytes], ...]) -> None:
-        self._every = every
-        self._reopened = reopened
+    def __init__(self, quarantined: Mapping[bytes, str], decided_by: str) -> None:
+        self._quarantined = quarantined
+        self._lasting = frozenset({"", decided_by})
 
     def __contains__(self, identity: object) -> bool:
-        return identity in self._every and not any(identity in one for one in self._reopened)
+        return isinstance(identity, bytes) and self._quarantined.get(identity) in self._lasting
 
 
 class LogState(msgspec.Struct):
@@ -105,55 +95,29 @@ class LogState(msgspec.Struct):
         last: sequence of the newest entry seen; 0 for an empty log.
         checkpoint: sequence that the newest checkpoint covers, or 0.
         committed: identities of the sources that valid commits name.
-        quarantined: identities of the sources left alone for good.
+        quarantined: identities of the sources left alone, each with the settings that decided it
+            (see :attr:`Commit.decided_by`); empty if no settings decide otherwise.
         passing: identities of the sources left alone for a reason that may pass, such as access
             denied: every run tries them again, and none records them a second time.
-        undecided: the quarantined identities that depend on settings, by the settings that decided.
-        contents: which contents of which keys were compacted.
-        foreign: contents of entries by other writers that were read since the last plan.
-        written_at: when the newest entry was written, by the store's clock; UNIX seconds. A
-            committed source with a later time was written again after its commit. Infinite if there
-            is no entry, or the time is not known.
-        buckets: source buckets that entries name.
         unpublished: valid commits after the checkpoint whose output this run has neither completed
             nor seen, by sequence.
-        commit_ids: of the checkpoint's last entry and of all later ones, by sequence.
-        path: path of the partition.
         log_id: the identity that the entries name; empty before the first.
         outputs: digests of the outputs that entries name, including void ones.
-        claimed: this run has verified the identity of the state.
-        scheme_kept: this run has verified that the partition scheme is stored.
-        scheme_number: number the scheme would be written under, if this run has looked that up.
         runs: totals of the latest runs by run id, the latest last. Part of the checkpoint, because
             one run may span several.
         replaced: sequences that entries after the checkpoint make void.
-        unwitnessed: sequences of valid entries after the checkpoint whose witness this run has
-            neither written nor compared; the value says whether one was listed.
-        lost: sequences that are reused although the witness of a lost entry exists.
     """
 
     last: int = 0
     checkpoint: int = 0
     committed: Digests = msgspec.field(default_factory=Digests)
-    quarantined: set[bytes] = msgspec.field(default_factory=set)
+    quarantined: dict[bytes, str] = msgspec.field(default_factory=dict)
     passing: set[bytes] = msgspec.field(default_factory=set)
-    undecided: dict[str, set[bytes]] = msgspec.field(default_factory=dict)
-    contents: Contents = msgspec.field(default_factory=Contents)
-    foreign: Contents = msgspec.field(default_factory=Contents)
-    written_at: float = inf
-    buckets: set[str] = msgspec.field(default_factory=set)
     unpublished: dict[int, Commit] = msgspec.field(default_factory=dict)
-    commit_ids: dict[int, str] = msgspec.field(default_factory=dict)
     runs: dict[str, RunTotals] = msgspec.field(default_factory=dict)
-    path: str = ""
     log_id: str = ""
     outputs: set[bytes] = msgspec.field(default_factory=set)
-    claimed: bool = False
-    scheme_kept: bool = False
-    scheme_number: int | None = None
     replaced: set[int] = msgspec.field(default_factory=set)
-    unwitnessed: dict[int, bool] = msgspec.field(default_factory=dict)
-    lost: set[int] = msgspec.field(default_factory=set)
 
     def add(self, commit: Commit) -> None:
         """Apply the next entry of the log.
@@ -163,11 +127,9 @@ class LogState(msgspec.Struct):
         """
         self.log_id = same_log(self.log_id, commit)
         self.last = commit.sequence
-        self.commit_ids[commit.sequence] = commit.commit_id
         if commit.replaces is not None:
             self._take_back(self.unpublished.pop(commit.replaces, None))
             self.replaced.add(commit.replaces)
-            self.unwitnessed.pop(commit.replaces, None)
         if commit.output is not None:
             self.unpublished[commit.sequence] = commit
             self.outputs.add(output_digest(commit.output.bucket, commit.output.key))
@@ -175,16 +137,14 @@ class LogState(msgspec.Struct):
         totals.count(commit)
         self.runs[commit.run_id] = totals
         compacted = manifest.identities(commit.rows)
-        self.contents.add(commit.rows)
-        if commit.rows:
-            self.buckets.add(commit.source_bucket)
-        compacted |= {one.source.identity for one in commit.again}
         self.committed.update(compacted)
         self.passing -= compacted
         for one in commit.quarantined:
-            known = self.passing if one.reason in PASSING_REASONS else self.quarantined
-            known.add(one.source.identity)
-        self._note_undecided(commit)
+            if one.reason in PASSING_REASONS:
+                self.passing.add(one.source.identity)
+            else:
+                decided_by = commit.decided_by if one.reason in BY_SETTINGS else ""
+                self.quarantined[one.source.identity] = decided_by
 
     @property
     def published(self) -> Collection[int]:
@@ -201,16 +161,7 @@ class LogState(msgspec.Struct):
         Args:
             decided_by: the settings, named by :func:`compactor.outputs.detection.decided_by`.
         """
-        others = tuple(one for name, one in self.undecided.items() if name != decided_by)
-        return _StillLeftAlone(self.quarantined, others) if others else self.quarantined
-
-    def _note_undecided(self, commit: Commit) -> None:
-        found = {q.source.identity for q in commit.quarantined if q.reason in BY_SETTINGS}
-        if not found or not commit.decided_by:
-            return
-        for one in self.undecided.values():
-            one.difference_update(found)
-        self.undecided.setdefault(commit.decided_by, set()).update(found)
+        return _DecidedBy(self.quarantined, decided_by)
 
     def totals(self, run_id: str) -> RunTotals:
         """Return the totals of what a run has committed here so far."""
@@ -219,6 +170,5 @@ class LogState(msgspec.Struct):
     def _take_back(self, replaced: Commit | None) -> None:
         if replaced is not None:
             self.committed.difference_update(one.identity for one in replaced.sources)
-            self.contents.discard(replaced.rows)
             if replaced.run_id in self.runs:
                 self.runs[replaced.run_id].count(replaced, -1)

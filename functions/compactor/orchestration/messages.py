@@ -11,14 +11,14 @@ import msgspec
 from compactor.cleaning import clean_up_receipts
 from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
-from compactor.discovery.work_items import WorkItem
-from compactor.layout import partition_at
-from compactor.log.process_cache import SeenState
+from compactor.cleaning.due import CleanUpFacts
+from compactor.log.identity import StateIdentity
 from compactor.model import Partition
+from compactor.partition.events import RegistryAt, event_listing, registry_at
+from compactor.partition.inputs import PartitionRun
+from compactor.partition.receipts import Counts, Receipt
+from compactor.partition.run import compact_partition
 from compactor.ports import Clock, Deadline, ObjectStore
-from compactor.runs.event_listing import RegistryAt, event_listing, registry_at
-from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 
 DONE, MORE, FAILED = "done", "more", "failed"
@@ -46,14 +46,14 @@ class Order(msgspec.Struct, frozen=True):
     before: Counts = msgspec.field(default_factory=Counts)
 
     @classmethod
-    def to_compact(cls, item: WorkItem, before: Counts) -> Self:
-        """Return an order to compact the partition of a work item."""
-        return cls(Task.COMPACT, item.path, item.bucket, item.prefix, before)
+    def to_compact(cls, partition: Partition, before: Counts) -> Self:
+        """Return an order to compact a partition."""
+        return cls(Task.COMPACT, partition.path, partition.bucket, partition.prefix, before)
 
     @classmethod
     def to_clean_up(cls, path: str, settings: Settings) -> Self:
         """Return an order to clean up the partition with this path."""
-        partition = partition_at(settings, path)
+        partition = settings.partition_at(path)
         return cls(Task.CLEAN_UP, path, partition.bucket, partition.prefix)
 
     @property
@@ -96,7 +96,8 @@ class Desk:
     """Carries out orders one at a time, with the store and caches of one process.
 
     Attributes:
-        seen: what earlier orders learned about the state.
+        identity: that of the run's state; read at most once by default.
+        facts: what earlier clean-ups of the run have found out.
         at: returns the registry in the table of a name.
     """
 
@@ -104,8 +105,13 @@ class Desk:
     store: ObjectStore
     clock: Clock
     run_id: str
-    seen: SeenState = field(default_factory=SeenState)
+    identity: StateIdentity | None = None
+    facts: CleanUpFacts = field(default_factory=CleanUpFacts)
     at: RegistryAt = registry_at
+
+    def __post_init__(self) -> None:
+        if self.identity is None:
+            object.__setattr__(self, "identity", StateIdentity(self.settings, self.store))
 
     def carry_out(self, order: Order, deadline: Deadline) -> Answer:
         """Carry out an order as far as time allows, and write a receipt to S3.
@@ -125,12 +131,12 @@ class Desk:
             clock=self.clock,
             deadline=deadline,
             run_id=self.run_id,
-            seen=self.seen,
+            identity=self.identity,
             listing=event_listing(self.settings, self.clock.now(), self.at),
         )
-        # record_partition modifies the counts it is given.
+        # compact_partition modifies the counts it is given.
         before = msgspec.convert(msgspec.to_builtins(order.before), Counts)
-        receipt = record_partition(run, before)
+        receipt = compact_partition(run, before)
         return Answer(receipt.status, compacted=receipt)
 
     def _clean_up(self, order: Order, deadline: Deadline) -> Answer:
@@ -141,7 +147,7 @@ class Desk:
             clock=self.clock,
             deadline=deadline,
             run_id=self.run_id,
-            seen=self.seen,
+            facts=self.facts,
         )
         # Read from S3, because a call that failed half-way returned no receipt.
         before = clean_up_receipts.earlier(self.settings, self.run_id, run.partition, self.store)

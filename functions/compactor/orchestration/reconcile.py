@@ -16,16 +16,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, islice
 
+from compactor.discovery.location_checks import blaming
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.work_items import blaming
 from compactor.log.log import CommitLog
 from compactor.model import Partition, SourceObject
 from compactor.outputs.detection import decided_by
+from compactor.partition.events import RegistryAt, open_pending, registry_at
 from compactor.planning.key_rules import KeyRules
 from compactor.ports import ObjectStore
 from compactor.registry.items import Item
 from compactor.registry.streams import PartitionScheme, identity_of
-from compactor.runs.event_listing import RegistryAt, open_pending, registry_at
 from compactor.settings.settings import Settings
 from compactor.settings.windows import matches
 
@@ -41,8 +41,7 @@ class Reconciled:
 
     Attributes:
         objects: listed objects that belong to a partition.
-        compacted: those that a commit names and that were not put again after the newest commit,
-            or that were left alone for good.
+        compacted: those whose key a commit names, or that were left alone for good.
         known: those already in the registry.
         registered: those that no event had named, now registered.
         younger: those too young, left for the next reconciliation.
@@ -197,7 +196,7 @@ class _OfPartition:
         # Loaded before the objects are listed: objects committed in between are registered
         # needlessly, but none is missed.
         state = CommitLog(given.store, settings, partition).load()
-        self._committed, self._written_at = state.committed, state.written_at
+        self._committed = state.committed
         self._left = state.left_alone(decided_by(settings))
         self._rules = KeyRules(settings)
         self._listing = open_pending(settings, given.now, given.at)
@@ -228,17 +227,14 @@ class _OfPartition:
     def _is_of_interest(self, one: SourceObject) -> bool:
         found = self._found
         found.objects += 1
-        if self._is_compacted(one) or one.identity in self._left:
+        # What was put over a compacted object is left alone, too.
+        if self._committed.has_key_of(one.identity) or one.identity in self._left:
             found.compacted += 1
             return False
         if one.last_modified > self._given.now - self._given.grace_seconds:
             found.younger += 1
             return False
         return self._rules(one) is None
-
-    def _is_compacted(self, one: SourceObject) -> bool:
-        """Return True if it is in an output; objects put again since are left to a run to check."""
-        return one.identity in self._committed and one.last_modified <= self._written_at
 
     def _item(self, one: SourceObject) -> Item:
         name = one.key[len(self._partition.prefix) :]

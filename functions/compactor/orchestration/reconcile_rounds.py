@@ -16,10 +16,8 @@ from dataclasses import replace
 
 import msgspec
 
-from compactor import layout
-from compactor.decoding import decoder, require_version
-from compactor.documents import leave_document
-from compactor.errors import IntegrityError, ObjectMissing
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_document
 from compactor.orchestration.reconcile import Reconciled, Reconciliation, reconcile
 from compactor.ports import ObjectStore
 from compactor.registry.streams import table_and_stream
@@ -111,19 +109,10 @@ def read_round(settings: Settings, store: ObjectStore) -> Round | None:
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.
     """
-    bucket, key = layout.reconcile_key(settings, table_and_stream(settings)[1])
-    where = f"s3://{bucket}/{key}"
-    try:
-        body = store.get(bucket, key)
-    except ObjectMissing:
-        return None
-    require_version(where, body, ROUND_VERSION)
-    try:
-        return _decode(body)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise IntegrityError(f"{where} is damaged: delete it ({error})") from error
+    place = settings.layout.reconcile(table_and_stream(settings)[1])
+    return find_document(store, place, _decode, ROUND_VERSION, way_out="delete it")
 
 
 def _write(one: Round, given: Reconciliation) -> None:
-    place = layout.reconcile_key(given.settings, table_and_stream(given.settings)[1])
+    place = given.settings.layout.reconcile(table_and_stream(given.settings)[1])
     leave_document(given.store, place, one, ROUND_VERSION)

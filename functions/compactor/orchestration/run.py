@@ -1,7 +1,7 @@
 """One run from discovery to its report, on workers that the caller provides.
 
-discover -> compact each partition, with the Spark job in parallel -> publish to the table, if any
--> clean up each partition with commits past retention -> report
+discover -> compact each partition -> Spark, for what workers left to it -> publish to the table, if
+any -> clean up each partition with commits past retention -> report
 
 The receipts record what is done, so that a run resumes where an earlier invocation stopped. What a
 killed worker leaves unfinished is repaired by the next call, or by the next run.
@@ -12,14 +12,13 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 
 import msgspec
 
-from compactor import layout
 from compactor.catalogs.opening import open_catalog
 from compactor.cleaning import clean_up_receipts
 from compactor.cleaning.clean_up_list import (
@@ -29,20 +28,19 @@ from compactor.cleaning.clean_up_list import (
     write_due,
 )
 from compactor.decoding import decoder
-from compactor.discovery.resume import Part
-from compactor.discovery.work_items import ITEMS_NAME, WorkItem
+from compactor.discovery.work_list import ITEMS_NAME
 from compactor.errors import CompactorError, ObjectMissing
-from compactor.layout import partition_at
+from compactor.model import Partition
 from compactor.orchestration.discovery_step import Begun, begin
 from compactor.orchestration.messages import DONE, FAILED, MORE, Answer, Order, Task
 from compactor.orchestration.partition_retry import LOST, RETRIES, STOPPED, Retry, Tries
 from compactor.orchestration.run_progress import Tally
 from compactor.orchestration.workers import Observer, Spark, Workers
+from compactor.partition import receipts
+from compactor.partition.receipts import Counts, Receipt
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.report.report import Known, RunIdentity, RunReport, report
 from compactor.report.run_records import SPARK_ERROR_NAME
-from compactor.runs import partition_receipts as receipts
-from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.sinks.merged_tables import look_at_merge
 from compactor.sinks.table_proof import OpenCatalog
@@ -109,17 +107,16 @@ class Ended:
     """How this call of a run ended.
 
     Attributes:
-        report: None if time ran out. Another call is needed then, for the partitions left, or for
-            discovery if no partition is named.
+        report: None if time ran out. Another call is needed then, for the partitions left.
         left: paths of partitions that need another call, to be compacted or cleaned up.
         failed: paths of partitions whose compaction failed.
-        oversized: partitions that are too large for one worker.
+        oversized: receipts of partitions with more than one worker takes, by workers.
     """
 
     report: RunReport | None
     left: Sequence[str]
     failed: Sequence[str]
-    oversized: Sequence[WorkItem]
+    oversized: Sequence[Receipt]
 
 
 def run_whole(given: Given) -> Ended:
@@ -138,9 +135,6 @@ def run_whole(given: Given) -> Ended:
     begun = begin(
         given.settings, given.run_id, given.store, given.clock.now(), deadline=given.deadline
     )
-    if isinstance(begun, Part):
-        given.observer.discovering(begun)
-        return Ended(None, (), (), ())
     return _Whole(given, begun, goes_on=goes_on).carry_out()
 
 
@@ -150,7 +144,6 @@ class _Whole:
     def __init__(self, given: Given, begun: Begun[ObjectStore], *, goes_on: bool) -> None:
         self._given = given
         self._begun = begun
-        self._found = begun.in_full()
         self._goes_on = goes_on
         self._workers = given.workers(begun.store)
         self._tally = Tally(given.observer.progressed)
@@ -159,20 +152,21 @@ class _Whole:
         self._failed: list[str] = []
         self._done: dict[str, Receipt] = {}
         self._lost: dict[str, str] = {}
+        self._oversized: list[Receipt] = []
 
     def carry_out(self) -> Ended:
-        found = self._found
-        wanted = found.oversized if self._given.settings.spark_engine != "none" else ()
+        found, settings = self._begun.found, self._given.settings
         self._given.observer.discovered(found)
-        self._tally.set(partitions_total=len(found.items) + len(wanted))
-        with self._spark_beside() as spark:
-            self._compact(found.items)
-            spark_failure = self._spark_ended(spark, wanted) if spark else ""
+        self._tally.set(partitions_total=len(found.partitions))
+        self._compact(found.partitions)
+        has_work = bool(self._oversized) or self._begun.lags
+        spark_failure = ""
+        if has_work and self._spark_follows and not self._left:
+            spark_failure = self._run_spark()
         table_failure = clean_up_failure = ""
-        if not self._left and self._given.settings.table is not None:
+        if not self._left and settings.table is not None:
             table_failure = self._publish_table()
-        wanted_too = self._given.settings.clean_up is CleanUpMode.DELETE and not table_failure
-        if not self._left and wanted_too:
+        if not self._left and settings.clean_up is CleanUpMode.DELETE and not table_failure:
             clean_up_failure = self._clean_up()
         result = None
         if not self._left:
@@ -185,13 +179,13 @@ class _Whole:
                 ended_at=self._given.clock.now(),
             )
             known = Known(self._done, self._lost)
-            result = report(identity, self._given.settings, self._begun.store, known)
-        return Ended(result, self._left, self._failed, found.oversized)
+            result = report(identity, settings, self._begun.store, known)
+        return Ended(result, self._left, self._failed, self._oversized)
 
-    def _compact(self, items: Sequence[WorkItem]) -> None:
-        for order, answer in self._each(self._to_compact(items), self._workers.slots):
+    def _compact(self, partitions: Sequence[Partition]) -> None:
+        for order, answer in self._each(self._to_compact(partitions), self._workers.slots):
             if answer.status == DONE and answer.compacted is not None:
-                self._done[order.path] = answer.compacted
+                self._ended_well(answer.compacted)
             elif answer.status == FAILED:
                 self._failed.append(order.path)
                 if answer.error == LOST:
@@ -199,26 +193,29 @@ class _Whole:
             else:
                 self._left.append(order.path)
 
-    def _to_compact(self, items: Iterable[WorkItem]) -> Iterator[Order]:
+    def _ended_well(self, receipt: Receipt) -> None:
+        if receipt.oversized:
+            self._oversized.append(receipt)
+        if not receipt.oversized or not self._spark_follows:
+            # No other receipt replaces it.
+            self._done[receipt.path] = receipt
+
+    def _to_compact(self, partitions: Iterable[Partition]) -> Iterator[Order]:
         """Yield an order for each partition that this run has not finished."""
-        for item in items:
-            earlier = self._earlier(item)
-            if earlier is None:
+        for partition in partitions:
+            earlier = self._earlier(partition)
+            if earlier is not None and earlier.status == DONE:
+                self._ended_well(earlier)
                 self._tally.ended(Task.COMPACT, DONE)
             else:
-                yield Order.to_compact(item, earlier)
+                yield Order.to_compact(partition, Counts() if earlier is None else earlier.counts)
 
-    def _earlier(self, item: WorkItem) -> Counts | None:
-        """Return the counts of the run's earlier calls for a partition; None if it is done."""
-        if not self._goes_on:
-            return Counts()
+    def _earlier(self, partition: Partition) -> Receipt | None:
+        """Return the receipt of the run's earlier calls for a partition, if there were any."""
         given = self._given
-        key = layout.receipt_key(given.settings, given.run_id, item.partition)
-        try:
-            receipt = receipts.decode(self._begun.store.get(*key))
-        except ObjectMissing:
-            return Counts()
-        return None if receipt.status == DONE else receipt.counts
+        if not self._goes_on:
+            return None
+        return receipts.read(given.settings, given.run_id, partition, self._begun.store)
 
     def _publish_table(self) -> str:
         """Add committed outputs to the table; return the failure, or an empty string."""
@@ -284,7 +281,7 @@ class _Whole:
         """Return the partitions to clean up, as found by this run's first call that planned it."""
         given, store = self._given, self._begun.store
         try:
-            due = read_due(store.get(*layout.clean_up_list_key(given.settings, given.run_id)))
+            due = read_due(store.get(*given.settings.layout.clean_up_list(given.run_id)))
         except ObjectMissing:
             due = find_due(given.settings, store, given.clock.now())
             write_due(due, given.settings, given.run_id, store)
@@ -295,7 +292,7 @@ class _Whole:
         settings, run_id = self._given.settings, self._given.run_id
         for path in due:
             if self._goes_on:
-                partition = partition_at(settings, path)
+                partition = settings.partition_at(path)
                 before = clean_up_receipts.earlier(settings, run_id, partition, self._begun.store)
                 if before.status == DONE:
                     self._tally.ended(Task.CLEAN_UP, DONE)
@@ -328,9 +325,15 @@ class _Whole:
     def _see_through(self, order: Order) -> Answer:
         """Call workers for a partition until it is done, has failed for good, or time runs out."""
         answer = self._last_answer(order)
-        if answer.error != STOPPED:
+        receipt = answer.compacted
+        is_left = receipt is not None and receipt.oversized and self._spark_follows
+        if answer.error != STOPPED and not is_left:
             self._tally.ended(order.task, answer.status)
         return answer
+
+    @property
+    def _spark_follows(self) -> bool:
+        return self._given.spark is not None and self._given.settings.spark_engine != "none"
 
     def _last_answer(self, order: Order) -> Answer:
         tries = Tries(self._given.retries)
@@ -353,49 +356,46 @@ class _Whole:
                 self._tally.answered(order, answer)
                 self._given.observer.answered(order, answer)
 
-    @contextmanager
-    def _spark_beside(self) -> Iterator[Future[str] | None]:
-        """Run the Spark job during the block, if it has work; the future returns its failure."""
+    def _run_spark(self) -> str:
+        """Run the Spark job and return its failure; kill it if time runs out.
+
+        The commits of a killed job stand, and its partitions are left to the next call.
+        """
         spark = self._given.spark
-        wanted = self._begun.spark and self._given.settings.spark_engine != "none"
-        if not wanted or spark is None:
-            yield None
-            return
+        if spark is None:
+            return ""
         pool = ThreadPoolExecutor(1, thread_name_prefix="spark")
         try:
-            yield pool.submit(self._run_spark, spark)
+            job = pool.submit(self._job, spark)
+            remaining = self._given.deadline.remaining_seconds()
+            done, _ = wait([job], None if remaining == inf else max(0.0, remaining))
+            if done:
+                return job.result()
+            spark.stop()
+            self._left.extend(one.path for one in self._oversized)
+            return ""
         except BaseException:
             spark.stop()
             raise
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _spark_ended(self, spark: Future[str], wanted: Sequence[WorkItem]) -> str:
-        """Wait for the job and return its failure; kill it if time runs out.
-
-        The commits of a killed job stand, and its partitions are left to the next call.
-        """
-        remaining = self._given.deadline.remaining_seconds()
-        done, _ = wait([spark], None if remaining == inf else max(0.0, remaining))
-        if not done and self._given.spark is not None:
-            self._given.spark.stop()
-            self._left.extend(item.path for item in wanted)
-            return ""
-        return spark.result()
-
-    def _run_spark(self, spark: Spark) -> str:
+    def _job(self, spark: Spark) -> str:
         def show(line: str) -> None:
             self._tally.set(spark=line)
 
-        failure = spark.run(self._given.run_id, self._begun.lists.run_uri, show)
+        bucket, prefix = _run_key(self._given, "")
+        failure = spark.run(self._given.run_id, f"s3://{bucket}/{prefix}", show)
         for name in (SPARK_RESULT_NAME, SPARK_ERROR_NAME):
             with suppress(ObjectMissing, msgspec.MsgspecError):
                 body = self._begun.store.get(*_run_key(self._given, name))
                 counts = _decode_outcome(body).partitions
+                # Workers have counted what they took of the same partitions.
+                by_workers = sum(one.counts.objects_in for one in self._oversized)
                 self._tally.add(
                     partitions_done=counts.done,
                     partitions_failed=counts.failed,
-                    objects_done=counts.objects_in,
+                    objects_done=max(0, counts.objects_in - by_workers),
                 )
                 break
         self._tally.set(spark="")
@@ -403,4 +403,4 @@ class _Whole:
 
 
 def _run_key(given: Given, name: str) -> tuple[str, str]:
-    return layout.run_key(given.settings, given.run_id, name)
+    return given.settings.layout.run(given.run_id, name)

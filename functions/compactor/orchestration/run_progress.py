@@ -15,8 +15,7 @@ class RunProgress:
     """How far a run has come.
 
     Attributes:
-        partitions_total: partitions to compact; 0 until discovery has ended. Includes oversized
-            ones if the run has a Spark engine.
+        partitions_total: partitions to compact; 0 until discovery has ended.
         partitions_done: partitions compacted.
         partitions_failed: partitions that failed for good.
         objects_done: sources compacted so far.

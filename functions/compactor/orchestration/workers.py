@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from compactor.discovery.discover import Discovery
-from compactor.discovery.resume import Part
+from compactor.discovery.work_list import Discovery
 from compactor.orchestration.messages import Answer, Order
 from compactor.orchestration.run_progress import RunProgress
 from compactor.sinks.table_receipts import TableReceipt
@@ -43,7 +42,7 @@ class Workers(Protocol):
 
 
 class Spark(Protocol):
-    """Runs the Spark job over the oversized partitions of a run."""
+    """Runs the Spark job over the partitions that workers left to it, or over all of them."""
 
     def run(self, run_id: str, run_uri: str, on_line: Callable[[str], None]) -> str:
         """Run the job to its end; return why it failed, or an empty string.
@@ -63,11 +62,8 @@ class Spark(Protocol):
 class Observer:
     """Receives the events of a run; called by one thread at a time."""
 
-    def discovering(self, part: Part) -> None:
-        """Time ran out before discovery was complete."""
-
     def discovered(self, found: Discovery) -> None:
-        """Discovery is complete, and the work lists are written."""
+        """Discovery is complete, and the work list is written."""
 
     def published(self, receipt: TableReceipt) -> None:
         """Committed outputs were added to the table."""

@@ -6,7 +6,6 @@ group_reading     the time limit for reading, and unreadable sources
 plain_content     the decompressed content of one source, inflated in a separate thread
 detection         its format by settings and first bytes; neighbours: by the sources around it
 copies            sources whose bytes S3 copies
-known_contents    sources whose content a commit has already
 pending           PendingOutput: stored, but not readable
 output_writer     encodes an output in a thread and uploads it part by part
 verify            checks outputs against manifests, before the commit and after publication

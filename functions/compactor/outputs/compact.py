@@ -13,10 +13,8 @@ from compactor.encoding.encoders import encoder
 from compactor.encoding.output_encoding import as_learned
 from compactor.errors import UnreadableSource
 from compactor.formats import Detected, content_type, extension_for, framer_for
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import Kept, SliceFacts
+from compactor.log.manifest import Kept, ManifestRow, SliceFacts
 from compactor.model import (
-    Again,
     Compression,
     ObjectGroup,
     Quarantined,
@@ -33,7 +31,6 @@ from compactor.outputs.group_reading import (
     in_time,
     require_not_encrypted,
 )
-from compactor.outputs.known_contents import compared
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.output_writer import OutputWriter
 from compactor.outputs.pending import PendingOutput, Tally
@@ -109,7 +106,6 @@ class _LeftOut(NamedTuple):
 
     quarantined: dict[bytes, Quarantined]
     misfits: dict[bytes, Signature]
-    again: list[Again]
 
 
 class _Pass:
@@ -122,7 +118,7 @@ class _Pass:
 
     def __init__(self, given: _Given, damaged: Mapping[bytes, Quarantined]) -> None:
         self._given = given
-        self._left = _LeftOut(dict(damaged), {}, [])
+        self._left = _LeftOut(dict(damaged), {})
         self._rows: list[ManifestRow] = []
         self._detect = detector(given.settings)
         # The detected format of the last source in the output; that of the next is usually equal.
@@ -146,7 +142,6 @@ class _Pass:
             rows=tuple(rows),
             quarantined=tuple(left.quarantined.values()),
             misfits=left.misfits,
-            again=tuple(left.again),
             later=tuple(self._later),
             tally=output.tally() if output is not None else Tally(),
         )
@@ -183,14 +178,7 @@ class _Pass:
         require_not_encrypted(body.attributes)
         if body.attributes is not None:
             self._attributes[source.identity] = body.attributes
-        group, settings, store = self._given[:3]
-        content = plain_of()
-        if group.held:
-            again, content = compared(body, content, group, settings, store)
-            if again is not None:
-                self._left.again.append(again)
-                return
-        self._write(source, content)
+        self._write(source, plain_of())
 
     def _leave_unreadable(self, source: SourceObject, error: UnreadableSource) -> None:
         left = Quarantined(source, QuarantineReason(error.reason), error.detail)

@@ -22,7 +22,6 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.outputs.group_reading import require_not_encrypted
-from compactor.outputs.known_contents import compared_whole
 from compactor.outputs.output_writer import OutputWriter, Parts
 from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
@@ -37,7 +36,7 @@ _EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
 def copy_source(
     group: ObjectGroup, settings: Settings, store: ObjectStore, destination: Destination
 ) -> PendingOutput:
-    """Copy the one source of a group as it is, unless its content was compacted before.
+    """Copy the one source of a group as it is.
 
     S3 copies it, or its bytes pass through this worker if the store's copies are not safe.
     """
@@ -48,12 +47,8 @@ def copy_source(
         if body.error is not None:
             raise body.error
         require_not_encrypted(body.attributes)
-        again = compared_whole(group, settings, store)
-        if again is not None:
-            return PendingOutput(group=group, output=None, rows=(), again=(again,))
         output = _store(group, settings.limits, store, destination)
     except UnreadableSource as error:
-        # A source is not copied either while it is unknown whether a commit has its content.
         quarantined = Quarantined(source, QuarantineReason(error.reason), error.detail)
         return PendingOutput(group=group, output=None, rows=(), quarantined=(quarantined,))
     row = ManifestRow(source, 0, source.size, None, None, None, body.attributes)

@@ -1,4 +1,4 @@
-"""Reads, stores and verifies one group before its commit; shared by workers, Spark and adoption."""
+"""Reads, stores and verifies one group before its commit; shared by workers and Spark."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ from compactor.formats import Detected
 from compactor.formats.columns import Begin
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.log.entries import Output
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import Kept, SliceFacts
+from compactor.log.manifest import Kept, ManifestRow, SliceFacts
 from compactor.model import Compression, Format, Signature, SourceObject, TableDialect
 from compactor.outputs import plain_content as plain
 from compactor.outputs.detection import passing_check

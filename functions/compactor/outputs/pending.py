@@ -6,11 +6,9 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compactor.log.content_index import overwritten
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.model import (
-    Again,
     ObjectGroup,
     Quarantined,
     QuarantineReason,
@@ -43,7 +41,6 @@ class PendingOutput:
     Attributes:
         output: None if no source had any content.
         misfits: signatures of the sources that belong in another output, by identity.
-        again: sources that look like content that a commit has already.
         later: sources left to the next plan because time ran out.
     """
 
@@ -51,7 +48,6 @@ class PendingOutput:
     output: Output | None
     rows: tuple[ManifestRow, ...]
     quarantined: tuple[Quarantined, ...] = ()
-    again: tuple[Again, ...] = ()
     later: tuple[SourceObject, ...] = ()
     misfits: Mapping[bytes, Signature] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
@@ -76,6 +72,4 @@ class PendingOutput:
             rows=self.rows,
             quarantined=self.quarantined,
             replaces=replaces,
-            again=self.again,
-            overwritten=overwritten(self.group, self.rows),
         )

@@ -17,10 +17,9 @@ from isal import isal_zlib
 from compactor.encoding.codecs import decompress_stream, decompress_whole, detect_compression
 from compactor.errors import UnreadableSource
 from compactor.formats.characters import refuse_nul
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import SliceFacts
+from compactor.log.manifest import ManifestRow, SliceFacts
 from compactor.model import Compression, QuarantineReason, SourceObject
-from compactor.ports import ObjectStore, SourceBody
+from compactor.ports import SourceBody
 from compactor.process.processors import processors
 from compactor.settings.settings import Settings
 
@@ -110,29 +109,6 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
     if compression is not Compression.NONE:
         pieces = decompress_stream(pieces, compression, max_expansion=max_expansion)
     return _gather(pieces, compression, whole_bytes)
-
-
-def read_again(source: SourceObject, store: ObjectStore, settings: Settings) -> PlainContent:
-    """Fetch a source again and return its plain content from the start.
-
-    Raises:
-        SourceChanged: the source differs from its listing.
-        UnreadableSource: see :func:`read`; or the source can no longer be read.
-    """
-    return read(fetched(source, store), settings)
-
-
-def fetched(source: SourceObject, store: ObjectStore) -> SourceBody:
-    """Fetch the body of one source.
-
-    Raises:
-        SourceChanged: the source differs from its listing.
-        UnreadableSource: the source cannot be read.
-    """
-    body = next(iter(store.read_sources((source,))))
-    if body.error is not None:
-        raise body.error
-    return body
 
 
 def _gather(pieces: Iterator[bytes], compression: Compression, whole_bytes: int) -> PlainContent:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing, UploadLost
-from compactor.log.entries import Commit, Output
+from compactor.log.entries import Commit, Output, require_stored
 from compactor.ports import ObjectStore
 
 
@@ -47,12 +47,7 @@ def is_published(output: Output, store: ObjectStore) -> bool:
     head = store.head(output.bucket, output.key)
     if head is None:
         return False
-    same_crc32 = head.crc32 is None or output.crc32 is None or head.crc32 == output.crc32
-    if head.size != output.size or not same_crc32:
-        raise IntegrityError(
-            f"s3://{output.bucket}/{output.key} has {head.size} bytes and CRC32 {head.crc32}, "
-            f"its commit says {output.size} bytes and CRC32 {output.crc32}"
-        )
+    require_stored(output.uri, (head.size, head.crc32), (output.size, output.crc32))
     return True
 
 

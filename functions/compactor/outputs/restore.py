@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
+from compactor.errors import InvalidInput, ObjectMissing, object_gone
 from compactor.log.entries import Commit
 from compactor.log.manifest import ManifestRow
 from compactor.model import Compression, SourceObject
@@ -15,6 +15,10 @@ from compactor.sizes import MIB
 
 # Size of one GET of an uncompressed output.
 _RANGE_BYTES = 16 * MIB
+_REMEDY = (
+    "bring it back from a backup or its earlier versions; compactor verify --sources shows which of"
+    " its sources still stand"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +27,15 @@ class Wanted:
 
     Attributes:
         keys: the sources' keys, in one bucket or in several.
-        etag: the sources' ETag; None for the newest object of each key.
         bucket: the sources' bucket; None for any.
     """
 
     keys: frozenset[str]
-    etag: str | None = None
     bucket: str | None = None
 
     def fits(self, source: SourceObject) -> bool:
         """Return True if this source is wanted."""
-        same_etag = self.etag in (None, source.etag)
-        return source.key in self.keys and same_etag and self.bucket in (None, source.bucket)
+        return source.key in self.keys and self.bucket in (None, source.bucket)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +53,13 @@ def find(commits: Iterable[Commit], wanted: Wanted) -> Iterator[Found]:
         commits: valid commits, the newest first.
         wanted: what to look for.
     """
-    left = set(wanted.keys)
-    # A source delivered again has its content in an earlier commit, to which its own commit points.
-    pointed: dict[str, int] = {}
-
-    def _is_in(row: ManifestRow, commit: Commit) -> bool:
-        if row.source.key in pointed:
-            in_bucket = wanted.bucket in (None, row.source.bucket)
-            return in_bucket and pointed[row.source.key] == commit.sequence
-        return wanted.fits(row.source)
-
+    missing = set(wanted.keys)
     for commit in commits:
-        rows = tuple(r for r in commit.rows if r.source.key in left and _is_in(r, commit))
-        for one in commit.again:
-            if one.source.key in left and wanted.fits(one.source):
-                pointed.setdefault(one.source.key, one.of)
+        rows = tuple(r for r in commit.rows if r.source.key in missing and wanted.fits(r.source))
         if rows:
             yield Found(commit, rows)
-        left.difference_update(row.source.key for row in rows)
-        if not left:
+        missing.difference_update(row.source.key for row in rows)
+        if not missing:
             return
 
 
@@ -133,13 +122,5 @@ def _plain_pieces(found: Found, start: int, end: int | None, store: ObjectStore)
         for at in range(start, end, _RANGE_BYTES):
             yield store.get_range(output.bucket, output.key, at, min(_RANGE_BYTES, end - at))
     except ObjectMissing as error:
-        raise IntegrityError(_gone(found)) from error
-
-
-def _gone(found: Found) -> str:
-    output, commit = found.commit.output, found.commit.sequence
-    where = "" if output is None else f", s3://{output.bucket}/{output.key},"
-    return (
-        f"the output of commit {commit}{where} is gone: bring it back from a backup or its earlier"
-        " versions; compactor verify --sources shows which of its sources still stand"
-    )
+        where = f"the output of commit {found.commit.sequence}, {output.uri},"
+        raise object_gone(where, _REMEDY) from error

@@ -7,10 +7,9 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 from compactor.encoding.codecs import decompress_stream
-from compactor.errors import IntegrityError
+from compactor.errors import IntegrityError, require_equal
 from compactor.log.entries import Commit, Output
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import restore_slice
+from compactor.log.manifest import ManifestRow, restore_slice
 from compactor.model import Compression, is_md5
 
 
@@ -85,8 +84,9 @@ def checked(row: ManifestRow, pieces: Iterator[bytes], commit: Commit) -> Iterat
         yield piece
     if unread:
         require_equal(f"copied bytes of {row.source.key}", size, row.source.size)
-        if not is_unproven(row, commit) and md5.hexdigest() != row.source.etag:
-            raise IntegrityError(f"{row.source.key}: its copy does not have its MD5 sum")
+        if not is_unproven(row, commit):
+            what = f"MD5 sum of the copy of {row.source.key}"
+            require_equal(what, md5.hexdigest(), row.source.etag)
         return
     require_equal(f"restored bytes of {row.source.key}", size, row.plain_bytes)
     require_equal(f"CRC32 of {row.source.key}", crc32, row.crc32)
@@ -104,12 +104,6 @@ def is_unproven(row: ManifestRow, commit: Commit) -> bool:
 def is_as_stored(row: ManifestRow) -> bool:
     """Return True for a source that S3 copied: it is restored as stored, still compressed."""
     return row.facts is None
-
-
-def require_equal(what: str, found: int | None, expected: int | None) -> None:
-    """Raise IntegrityError unless both values are equal."""
-    if found != expected:
-        raise IntegrityError(f"{what}: {found}, expected {expected}")
 
 
 def _undone(row: ManifestRow, pieces: Iterator[bytes]) -> Iterator[bytes]:

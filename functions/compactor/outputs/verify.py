@@ -5,15 +5,19 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 
-from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource
+from compactor.errors import (
+    IntegrityError,
+    ObjectMissing,
+    UnreadableSource,
+    damaged,
+    object_gone,
+    require_equal,
+)
 from compactor.formats import spec_of
-from compactor.log.columnar import Columnar
-from compactor.log.entries import Commit, Output
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import SliceFacts
+from compactor.log.entries import Columnar, Commit, Output, require_proven, require_stored
+from compactor.log.manifest import ManifestRow, SliceFacts
 from compactor.outputs import slices
 from compactor.outputs.pending import PendingOutput
-from compactor.outputs.slices import require_equal
 from compactor.ports import ObjectStore
 
 
@@ -34,11 +38,11 @@ def check_pending(pending: PendingOutput) -> None:
     if output.copied:
         return
     if output.columnar is not None:
-        _check_rows(output, pending.rows)
+        output.require_accounted()
+        counted = sum(row.facts.records for row in pending.rows if row.facts is not None)
+        require_equal("rows of all sources", counted, output.columnar.rows_in)
         return
-    end = _check_slices(pending.rows)
-    if end > pending.tally.plain_bytes:
-        raise IntegrityError(f"a slice ends at {end}, past the end of {output.key}")
+    _check_slices(pending.rows, pending.tally.plain_bytes)
     owned = sum(row.length for row in pending.rows)
     require_equal("plain bytes", pending.tally.plain_bytes, owned + pending.tally.frame_bytes)
     require_equal("plain bytes of the output", output.plain_bytes, pending.tally.plain_bytes)
@@ -53,7 +57,6 @@ def _check_sources(pending: PendingOutput) -> None:
     named = [row.source.identity for row in pending.rows]
     named += [q.source.identity for q in pending.quarantined]
     named += list(pending.misfits)
-    named += [one.source.identity for one in pending.again]
     named += [source.identity for source in pending.later]
     expected = [source.identity for source in pending.group.sources]
     if sorted(named) != sorted(expected):
@@ -63,28 +66,21 @@ def _check_sources(pending: PendingOutput) -> None:
         )
 
 
-def _check_slices(rows: Sequence[ManifestRow]) -> int:
+def _check_slices(rows: Sequence[ManifestRow], plain_bytes: int) -> None:
     end = 0
     for row in rows:
         if row.facts is None or row.plain_bytes is None:
             raise IntegrityError(f"{row.source.key}: no facts to restore it by")
-        if row.length and row.offset < end:
-            raise IntegrityError(f"{row.source.key}: its slice overlaps the one before")
-        end = max(end, row.offset + row.length)
+        until = row.offset + row.length
+        if row.length and not end <= row.offset <= until <= plain_bytes:
+            raise IntegrityError(
+                f"{row.source.key}: its slice, bytes {row.offset} to {until} of {plain_bytes},"
+                f" overlaps the one that ends at {end}, or ends past the output"
+            )
+        end = max(end, until)
         expected = _expected_length(row.plain_bytes, row.facts)
         if row.length != expected:
             require_equal(f"bytes of {row.source.key}", row.length, expected)
-    return end
-
-
-def _check_rows(output: Output, rows: Sequence[ManifestRow]) -> None:
-    """Check that rows in equal rows out, and that the sources' counts add up to them."""
-    columnar = output.columnar
-    if columnar is None or columnar.fault:
-        raise IntegrityError(f"{output.key}: {columnar.fault if columnar else 'no account'}")
-    require_equal("rows of the output", output.records, columnar.rows_out)
-    counted = sum(row.facts.records for row in rows if row.facts is not None)
-    require_equal("rows of all sources", counted, columnar.rows_in)
 
 
 def _expected_length(plain_bytes: int, facts: SliceFacts) -> int:
@@ -115,19 +111,17 @@ def check_commit(commit: Commit, store: ObjectStore) -> int:
         return 0
     if output.columnar is not None:
         return _check_columnar(output, output.columnar, store)
-    where = f"s3://{output.bucket}/{output.key}"
+    where = output.uri
     try:
         stored = _Counted(store.open(output.bucket, output.key))
         for row, pieces in slices.restored(commit, stored.pieces()):
             for _ in slices.checked(row, pieces, commit):
                 continue
     except ObjectMissing:
-        raise IntegrityError(f"{where} is gone") from None
+        raise object_gone(where) from None
     except UnreadableSource as error:
-        raise IntegrityError(f"{where}: {error}") from error
-    require_equal(f"stored bytes of {where}", stored.size, output.size)
-    if output.crc32 is not None:
-        require_equal(f"CRC32 of {where}", stored.crc32, output.crc32)
+        raise damaged(where, error) from error
+    require_stored(where, (stored.size, stored.crc32), (output.size, output.crc32))
     return output.records or 0
 
 
@@ -154,12 +148,10 @@ def _check_head(bucket: str, key: str, size: int, crc32: int | None, store: Obje
     where = f"s3://{bucket}/{key}"
     head = store.head(bucket, key)
     if head is None:
-        raise IntegrityError(f"{where} is gone")
-    require_equal(f"stored bytes of {where}", head.size, size)
-    if head.crc32 is None or crc32 is None:
-        return f"{where} ({head.storage_class}; size agrees, HEAD has no CRC32 to compare)"
-    require_equal(f"CRC32 of {where}", head.crc32, crc32)
-    return f"{where} ({head.storage_class}; size and CRC32 agree)"
+        raise object_gone(where)
+    if require_stored(where, (head.size, head.crc32), (size, crc32)):
+        return f"{where} ({head.storage_class}; size and CRC32 agree)"
+    return f"{where} ({head.storage_class}; size agrees, HEAD has no CRC32 to compare)"
 
 
 def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> int:
@@ -167,9 +159,7 @@ def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> i
 
     Those of its dead-letter records are checked as well.
     """
-    where = f"s3://{output.bucket}/{output.key}"
-    if columnar.fault:
-        raise IntegrityError(f"{where}: {columnar.fault}")
+    output.require_accounted()
     dead = columnar.dead_letters
     if dead is not None:
         check_bytes(dead.bucket, dead.key, dead.size, dead.crc32, store)
@@ -181,7 +171,7 @@ def check_bytes(bucket: str, key: str, size: int, crc32: int | None, store: Obje
     """Read a stored object and require this size and CRC32.
 
     Raises:
-        IntegrityError: the object is missing, or differs.
+        IntegrityError: the object is missing or differs, or its commit has no CRC32.
     """
     where = f"s3://{bucket}/{key}"
     try:
@@ -189,9 +179,8 @@ def check_bytes(bucket: str, key: str, size: int, crc32: int | None, store: Obje
         for _ in stored.pieces():
             continue
     except ObjectMissing:
-        raise IntegrityError(f"{where} is gone") from None
-    require_equal(f"stored bytes of {where}", stored.size, size)
-    require_equal(f"CRC32 of {where}", stored.crc32, crc32)
+        raise object_gone(where) from None
+    require_proven(where, (stored.size, stored.crc32), (size, crc32))
 
 
 class _Counted:

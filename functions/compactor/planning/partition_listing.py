@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Container, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from math import inf
-from typing import Protocol
 
 from compactor.errors import CompactorError
-from compactor.fingerprint import Fingerprint
 from compactor.limits import USUAL, WorkerLimits
-from compactor.model import Listing, Partition, SourceObject
-from compactor.ports import require_order
+from compactor.log.digests import Digests
+from compactor.model import SHOWN_EXAMPLES, Listing, Partition, Skipped, SourceObject
+from compactor.ports import ObjectStore, require_order
+
+Pages = Iterator[Sequence[SourceObject]]
+#: Lists one partition: yields pages of its objects after a key, in UTF-8 key order.
+ListAfter = Callable[[str], Pages]
 
 
-class Lists(Protocol):
-    """Anything that lists objects: a store, or the objects that events named."""
+def listing_of(store: ObjectStore, partition: Partition) -> ListAfter:
+    """Return what lists a partition by LIST."""
 
-    def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
-    ) -> Iterator[Sequence[SourceObject]]:
-        """Yield pages of all objects below a prefix in UTF-8 key order."""
-        ...
+    def list_after(key: str) -> Pages:
+        return store.list_objects(partition.bucket, partition.prefix, start_after=key)
+
+    return list_after
 
 
 class Onward:
@@ -32,33 +33,31 @@ class Onward:
     ends somewhere in those pages. A listing from any other key starts a new one.
 
     Args:
-        lists: lists the objects of one prefix.
+        list_after: lists the partition.
     """
 
-    def __init__(self, lists: Lists) -> None:
-        self._lists = lists
-        self._pages: Iterator[Sequence[SourceObject]] = iter(())
+    def __init__(self, list_after: ListAfter) -> None:
+        self._list_after = list_after
+        self._pages: Pages = iter(())
         self._page: Sequence[SourceObject] = ()
         self._before = ""
         # The start of pages that were listed but not requested yet.
         self._begun: str | None = None
 
-    def begin(self, bucket: str, prefix: str, *, start_after: str) -> None:
+    def begin(self, start_after: str) -> None:
         """List the first page before it is requested.
 
         An error here is ignored: the request is repeated when the page is needed, and fails there.
         """
-        pages = self._lists.list_objects(bucket, prefix, start_after=start_after)
+        pages = self._list_after(start_after)
         with suppress(CompactorError):
             self._pages = _with_first(next(pages, ()), pages)
             # Advance the generator, so that closing it also closes the underlying pages.
             next(self._pages)
             self._begun = start_after
 
-    def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
-    ) -> Iterator[Sequence[SourceObject]]:
-        """Yield pages of all objects below a prefix in UTF-8 key order, reusing listed pages."""
+    def __call__(self, start_after: str) -> Pages:
+        """Yield pages of the objects after a key, reusing listed pages."""
         if self._ends_in_page(start_after):
             yield self._page[bisect_right(self._page, start_after, key=lambda one: one.key) :]
         elif self._begun == start_after:
@@ -66,7 +65,7 @@ class Onward:
         else:
             self.drop()
             self._before = start_after
-            self._pages = self._lists.list_objects(bucket, prefix, start_after=start_after)
+            self._pages = self._list_after(start_after)
         try:
             for page in self._pages:
                 if page:
@@ -91,7 +90,7 @@ class Onward:
 
 
 def _with_first(
-    first: Sequence[SourceObject], pages: Iterator[Sequence[SourceObject]]
+    first: Sequence[SourceObject], pages: Pages
 ) -> Generator[Sequence[SourceObject], None, None]:
     yield ()
     yield first
@@ -99,55 +98,46 @@ def _with_first(
 
 
 def take_listing(
-    store: Lists,
+    list_after: ListAfter,
     partition: Partition,
-    committed: Container[bytes],
+    committed: Digests,
     start_after: str = "",
     until: str | None = None,
     *,
-    written_at: float = inf,
     limits: WorkerLimits = USUAL,
-    seen: Fingerprint | None = None,
 ) -> Listing:
     """List a partition, keeping at most ``window_objects`` objects in memory.
 
-    Only sources that no commit names, or that were written again after their commit, are kept.
+    Only sources whose keys no commit names are kept.
     Where a listing ends depends on the keys alone, never on how the store splits its pages: two
     workers that list the same objects keep the same ones.
 
     Args:
-        store: lists the partition.
+        list_after: lists the partition.
         partition: the partition to list.
-        committed: identities of sources that commits name; they are only counted.
+        committed: identities of sources that commits name. These are only counted, and so are
+            objects that were put over them.
         start_after: list only keys after this one; empty for all.
-        written_at: when the newest commit was written, by the store's clock; UNIX seconds. A
-            committed source with a later time was written again.
         until: the last key to list, however many there are before it; None to stop at
             ``window_objects``.
         limits: the worker's limits.
-        seen: updated with every listed object, committed or not.
     """
     fresh: list[SourceObject] = []
-    returned: list[SourceObject] = []
+    overwritten = Skipped(0, 0)
     committed_objects = committed_bytes = 0
     newest = 0.0
     complete, last_key = True, ""
     most = limits.window_objects
-    objects = _objects(store, partition, start_after, seen)
+    objects = _objects(list_after, start_after)
     for source in objects:
         if until is not None and source.key > until:
             break
-        held = len(fresh) + len(returned)
         if source.identity in committed:
-            if source.last_modified <= written_at:
-                committed_objects += 1
-                committed_bytes += source.size
-            elif until is None and held >= most:
-                complete = False
-                break
-            else:
-                returned.append(source)
-        elif until is None and held >= most:
+            committed_objects += 1
+            committed_bytes += source.size
+        elif committed.has_key_of(source.identity):
+            overwritten = overwritten.plus(Skipped(1, source.size, (source.key,)), SHOWN_EXAMPLES)
+        elif until is None and len(fresh) >= most:
             complete = False
             break
         else:
@@ -165,27 +155,18 @@ def take_listing(
         newest,
         complete,
         last_key,
-        tuple(returned),
+        overwritten,
     )
 
 
-def _objects(
-    store: Lists, partition: Partition, start_after: str, seen: Fingerprint | None
-) -> Generator[SourceObject, None, None]:
-    """Yield the listed objects; those the caller has moved past are added to ``seen``.
+def _objects(list_after: ListAfter, start_after: str) -> Generator[SourceObject, None, None]:
+    """Yield the listed objects.
 
     Raises:
         IntegrityError: a key is listed twice, or out of order.
     """
     after = start_after
-    for page in store.list_objects(partition.bucket, partition.prefix, start_after=start_after):
+    for page in list_after(start_after):
         require_order([one.key for one in page], after)
         after = page[-1].key if page else after
-        taken = 0
-        try:
-            for source in page:
-                yield source
-                taken += 1
-        finally:
-            if seen is not None:
-                seen.add(page[:taken])
+        yield from page

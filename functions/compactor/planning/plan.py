@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
-from compactor.errors import InvalidInput
+from compactor.log.digests import Digests
 from compactor.model import (
     ARCHIVED_CLASSES,
     SHOWN_EXAMPLES,
@@ -38,14 +37,12 @@ class Knowledge(msgspec.Struct, frozen=True):
         committed: identities of sources that a commit names.
         quarantined: identities of sources that were left alone, and would be again.
         signatures: signatures learned from sources that did not fit their group.
-        buckets: source buckets that commits name.
         roots: prefixes that a table or registry owns, in addition to those the listing shows.
     """
 
-    committed: Container[bytes] = frozenset()
+    committed: Digests = msgspec.field(default_factory=Digests)
     quarantined: Container[bytes] = frozenset()
     signatures: Mapping[bytes, Signature] = msgspec.field(default_factory=dict)
-    buckets: Set[str] = frozenset()
     roots: Roots = msgspec.field(default_factory=dict)
 
 
@@ -60,7 +57,7 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
         InvalidInput: sources were already compacted from another bucket, and the settings do not
             allow both.
     """
-    skips = _Skips(listing.partition, listing.committed_objects, listing.committed_bytes)
+    skips = _Skips(listing)
     known = msgspec.structs.replace(known, roots={**known.roots, **roots_in(listing.objects)})
     rules = _Rules(settings, known, now, listing.partition)
     encrypted = _encrypted_among(listing.objects)
@@ -78,24 +75,7 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
     is_open = listing.complete and listing.newest > now - settings.open_partition_seconds
     packed = pack(candidates, settings, known.signatures)
     groups = tuple(one.group for one in packed if one.full or not is_open)
-    if settings.bucket_copies == "refuse":
-        for bucket in sorted(known.buckets - {listing.partition.bucket}):
-            _refuse_copies(groups, bucket, known.committed)
     return skips.plan(groups, SkipReason.OPEN_PARTITION if is_open else None, candidates)
-
-
-def _refuse_copies(groups: Iterable[ObjectGroup], bucket: str, committed: Container[bytes]) -> None:
-    """Refuse sources that commits name in the other bucket with the same key and ETag."""
-    sources = [one for group in groups for one in group.sources if one.size]
-    known = [one for one in sources if replace(one, bucket=bucket).identity in committed]
-    if known:
-        accepted = "compact, where records of both buckets are meant"
-        message = (
-            f"{len(known):,} of {len(sources):,} sources, such as s3://{known[0].bucket}/"
-            f"{known[0].key}, were compacted already from s3://{bucket}/, under the same keys and"
-            f" with the same ETags: give bucket_copies {accepted}"
-        )
-        raise InvalidInput("bucket_copies", "refuse", accepted, message=message)
 
 
 def _encrypted_among(sources: Sequence[SourceObject]) -> frozenset[str]:
@@ -131,6 +111,8 @@ class _Rules:
         identity = source.identity
         if identity in self._known.committed:
             return SkipReason.COMMITTED
+        if self._known.committed.has_key_of(identity):
+            return SkipReason.OVERWRITTEN
         if identity in self._known.quarantined and not self._retry_quarantined:
             return SkipReason.QUARANTINED
         if source.storage_class in ARCHIVED_CLASSES and source.restored_until <= self._now:
@@ -143,11 +125,14 @@ class _Rules:
 class _Skips:
     """Skipped objects, counted by reason."""
 
-    def __init__(self, partition: Partition, committed: int, committed_bytes: int) -> None:
-        self._partition = partition
+    def __init__(self, listing: Listing) -> None:
+        self._partition = listing.partition
         self._counts: dict[SkipReason, Skipped] = {}
-        if committed:
-            self._counts[SkipReason.COMMITTED] = Skipped(committed, committed_bytes)
+        if listing.committed_objects:
+            committed = Skipped(listing.committed_objects, listing.committed_bytes)
+            self._counts[SkipReason.COMMITTED] = committed
+        if listing.overwritten.objects:
+            self._counts[SkipReason.OVERWRITTEN] = listing.overwritten
 
     def add(self, reason: SkipReason, source: SourceObject) -> None:
         old = self._counts.get(reason, _NONE)

@@ -6,6 +6,7 @@ afterwards, not by the answer, which may have been lost.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import uuid
 from collections.abc import Callable
@@ -24,8 +25,8 @@ from compactor.errors import (
     InvalidInput,
     ObjectMissing,
     SourceChanged,
+    object_gone,
 )
-from compactor.layout import probe_key, probe_prefix
 from compactor.model import SourceObject
 from compactor.ports import Deletes, ObjectStore, StoreTraits
 from compactor.settings.uris import S3Uri
@@ -106,12 +107,18 @@ def probe(state: S3Uri, store: ObjectStore) -> StoreTraits:
         trial.remove()
 
 
+def probe_key(state: S3Uri, endpoint_url: str) -> tuple[str, str]:
+    """Return the bucket and key of the record of the probe of this endpoint."""
+    name = hashlib.blake2b(endpoint_url.encode(), digest_size=16).hexdigest()
+    return state.bucket, f"{state.prefix}probes/{name}.json"
+
+
 class _Trial:
     """One probe, below a prefix of its own."""
 
     def __init__(self, state: S3Uri, store: ObjectStore) -> None:
         self._store = store.with_traits(StoreTraits())
-        self._bucket, self._prefix = probe_prefix(state, uuid.uuid4().hex)
+        self._bucket, self._prefix = state.bucket, f"{state.prefix}probes/{uuid.uuid4().hex}/"
 
     def require(self, condition: str, is_honoured: Callable[[], bool]) -> None:
         url, act = self._store.endpoint_url, "ignores"
@@ -190,5 +197,7 @@ class _Trial:
         key = self._prefix + name
         head = self._store.head(self._bucket, key)
         if head is None:
-            raise IntegrityError(f"s3://{self._bucket}/{key} is gone, just written")
+            raise object_gone(
+                f"s3://{self._bucket}/{key}", "it was just written; use another store"
+            )
         return SourceObject(self._bucket, key, head.etag, head.size, head.last_modified)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import floor
 
-from compactor import layout
 from compactor.errors import IntegrityError
 from compactor.model import Partition, SourceObject
 from compactor.ports import Clock, ObjectStore
@@ -19,13 +18,7 @@ from compactor.readers.partition_columns import PartitionColumns
 from compactor.readers.reader_catalog import ReaderCatalog
 from compactor.readers.shown_location import Shows, names_in, shows_of
 from compactor.readers.states import Shown
-from compactor.readers.switch_records import (
-    ReadersMarker,
-    SwitchRecord,
-    leave_switch,
-    read_marker,
-    read_switch,
-)
+from compactor.readers.switch_records import ReadersMarker, read_marker, read_switch
 from compactor.settings.settings import Settings
 
 OpenReaders = Callable[[str], ReaderCatalog]
@@ -124,6 +117,12 @@ class ReaderGate:
             return ""
         if asked.shows is None or asked.shows.shown is Shown.RAW:
             return f"{marker.table} shows them still: compactor table refresh switches it"
+        if asked.since is None:
+            return (
+                f"there is no record of when {marker.table} was switched to"
+                f" {asked.shows.location}: the next run over the partition, or compactor table"
+                " refresh, writes one"
+            )
         grace = marker.grace_seconds
         if not asked.has_stood(grace):
             return (
@@ -144,8 +143,6 @@ def ask(
     partition: Partition,
     store: ObjectStore,
     clock: Clock,
-    *,
-    notes: bool = True,
 ) -> Asked:
     """Query what the catalog shows for a partition, and since when.
 
@@ -155,7 +152,6 @@ def ask(
         partition: the partition.
         store: where lists and switch records are.
         clock: ours.
-        notes: write a switch record if there is none yet.
 
     Raises:
         IntegrityError: the list that the partition shows is gone or damaged.
@@ -168,16 +164,11 @@ def ask(
         return Asked(shows)
     record = read_switch(settings.state, partition, shows.switch, store)
     if record is None:
-        # The writer that switched it died before recording it, so the grace period starts now.
-        seen = SwitchRecord(
-            path=partition.path, switch=shows.switch, location=shows.location, at=clock.now()
-        )
-        if notes:
-            leave_switch(settings.state, partition, seen, store)
+        # The writer that switched it died before recording it; the next refresh will.
         return Asked(shows)
     if record.location != shows.location:
         return Asked(Shows(None, shows.switch, shows.location))
-    head = store.head(*layout.switch_key(settings.state, partition, shows.switch))
+    head = store.head(*settings.layout.switch(partition, shows.switch))
     if head is None:
         return Asked(shows)
     now = clock.now()

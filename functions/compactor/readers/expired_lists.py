@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compactor import layout
 from compactor.errors import IntegrityError
 from compactor.model import Partition, SourceObject
 from compactor.ports import Clock, ObjectStore
@@ -68,7 +67,7 @@ def drop_old_lists(
     if not lists:
         return OldLists(partition.path)
     try:
-        asked = ask(catalog, settings, partition, store, clock, notes=deletes)
+        asked = ask(catalog, settings, partition, store, clock)
     except IntegrityError as error:
         return OldLists(partition.path, fault=str(error))
     shows = asked.shows
@@ -84,7 +83,7 @@ def drop_old_lists(
         fault = _drop([*old.values()], store)
         if not fault:
             # A switch record is kept as long as the list that it is about.
-            records = _made(*layout.switches_below(settings.state, partition), ".json", store)
+            records = _made(*settings.layout.switches(partition), ".json", store)
             fault = _drop([one for switch, one in records.items() if switch in old], store)
     return OldLists(partition.path, len(old), len(others) - len(old), fault)
 

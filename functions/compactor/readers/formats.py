@@ -1,9 +1,8 @@
 """How engines read the objects of a format: the ``StorageDescriptor`` of a table or partition.
 
-Sources: "Supported SerDes and data formats", "Query AWS CloudTrail logs" and "Query Application
-Load Balancer logs" in the Athena user guide; "StorageDescriptor structure" in the Glue API; the
-log formats of Elastic Load Balancing and of S3 server access logs in their guides. What works with
-``SymlinkTextInputFormat`` was tested on Trino 476. Pure.
+Sources: "Supported SerDes and data formats" and "Query AWS CloudTrail logs" in the Athena user
+guide; "StorageDescriptor structure" in the Glue API. What works with ``SymlinkTextInputFormat`` was
+tested on Trino 476. Pure.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any
 
 from compactor.errors import InvalidInput
 from compactor.formats import spec_of
+from compactor.formats.log_fields import LOGS, LogLines, name_of_log
 from compactor.model import Format
 from compactor.readers.states import Shown
 from compactor.settings.settings import Settings
@@ -66,79 +66,9 @@ class Reading:
         return self.listed and self.raw
 
 
-@dataclass(frozen=True, slots=True)
-class LogLines:
-    """The documented form of a log's lines.
-
-    Attributes:
-        fields: space-separated names. A leading ``"`` marks fields that the log quotes, a leading
-            ``[`` those in brackets.
-        begins: regular expression that recognises the first line of an object.
-        every: number of fields that each line has; older logs lack some of the others.
-        groups: of fields that have another form, by name.
-        appended: what newer logs may have after these fields.
-    """
-
-    fields: str
-    begins: str
-    every: int
-    groups: Mapping[str, str]
-    appended: str = "(?: .*)?"
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column names."""
-        return tuple(one.lstrip('"[') for one in self.fields.split())
-
-    @property
-    def pattern(self) -> str:
-        """A pattern with a group for each column; fields appended by newer logs are skipped."""
-        columns = zip(self.names, self.fields.split(), strict=True)
-        groups = [self.groups.get(name) or _group(column) for name, column in columns]
-        later = "".join(f"(?: {group})?" for group in groups[self.every :])
-        return " ".join(groups[: self.every]) + later + self.appended
-
-
-def _group(column: str) -> str:
-    if column.startswith('"'):
-        return '(?:"([^"]*)"|-)'
-    return r"\[([^\]]*)\]" if column.startswith("[") else '([^ "]*)'
-
-
-# What a client sent: quotes stand in it as they are.
-_SENT = '(?:"(.*?)"|-)'
-_ALB = LogLines(
-    "type time elb client target request_processing_time target_processing_time"
-    " response_processing_time elb_status_code target_status_code received_bytes sent_bytes"
-    ' "request "user_agent ssl_cipher ssl_protocol target_group_arn "trace_id "domain_name'
-    ' "chosen_cert_arn matched_rule_priority request_creation_time "actions_executed "redirect_url'
-    ' "error_reason "target_list "target_status_list "classification "classification_reason',
-    r"(?:https?|h2|grpcs?|wss?) \d{4}-\d\d-\d\dT\S+Z \S+/",
-    every=18,
-    groups={"request": _SENT, "user_agent": _SENT},
-)
-_S3_ACCESS = LogLines(
-    "bucket_owner bucket [time remote_ip requester request_id operation key"
-    ' "request http_status error_code bytes_sent object_size total_time turn_around_time "referrer'
-    ' "user_agent version_id',
-    r"[0-9a-f]{64} \S+ \[\d\d/[A-Z][a-z]{2}/\d{4}:",
-    every=17,
-    # A role's session may have blanks in its name.
-    groups={
-        "requester": '([^"]*?)',
-        "request_id": "([0-9A-Z]{16}|-)",
-        **dict.fromkeys(("request", "referrer", "user_agent"), _SENT),
-    },
-    appended='(?: [^"]*)?',
-)
-#: The known log formats.
-LOGS = (_ALB, _S3_ACCESS)
-
-
 def log_of(lines: Sequence[str]) -> LogLines | None:
     """Return the documented form that all lines have; None for any other lines."""
-    first = lines[0] if lines else ""
-    log = next((one for one in LOGS if re.match(one.begins, first)), None)
+    log = LOGS.get(name_of_log(lines[0] if lines else ""))
     return log if log and all(re.fullmatch(log.pattern, line) for line in lines) else None
 
 
@@ -176,6 +106,8 @@ def reading_of(
         return _simple("\t" if tabs else " ", count)
     if format is Format.TEXT:
         return Reading(_REGEX, {_PATTERN: log.pattern if log else _ANY_LINE})
+    if format not in (Format.CSV, Format.TSV):
+        raise AssertionError(f"nothing says how engines read {format}")
     if quoted:
         parameters = {"separatorChar": delimiter, "quoteChar": '"', "escapeChar": "\\"}
         # trino#21072: this SerDe returns wrong rows for objects named in a list.

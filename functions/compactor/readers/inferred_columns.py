@@ -6,72 +6,17 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, assert_never
 
 from compactor.errors import InvalidInput
 from compactor.formats import Detected
 from compactor.formats.columns import Begin, fields_of, unquoted
+from compactor.formats.log_fields import cloudfront_names, flow_names
 from compactor.model import Format
 from compactor.readers.formats import LINE, Reading, log_of, reading_of
 from compactor.settings.settings import Settings
 
 Column = Mapping[str, str]
-_BIGINT, _DOUBLE, _BOOLEAN, _STRING = "bigint", "double", "boolean", "string"
-_LARGEST = 1 << 63
-# Glue limits a type to 131,072 characters; anything nested deeper than this becomes a string.
-_DEEPEST = 8
-_PLAIN = re.compile(r"[a-z0-9_]+")
-
-
-class _Kind:
-    """The types seen for one value, and those of its members or items."""
-
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-        self.members: dict[str, _Kind] = {}
-        self.items: _Kind | None = None
-
-    def see(self, value: object, depth: int = 0) -> None:
-        if value is None:
-            return
-        if isinstance(value, dict | list) and depth >= _DEEPEST:
-            self.names.add(_STRING)
-        elif isinstance(value, dict):
-            self.names.add("struct")
-            for name, one in value.items():
-                self.members.setdefault(name.lower(), _Kind()).see(one, depth + 1)
-        elif isinstance(value, list):
-            self.names.add("array")
-            self.items = self.items or _Kind()
-            for one in value:
-                self.items.see(one, depth + 1)
-        else:
-            self.names.add(_scalar(value))
-
-    @property
-    def text(self) -> str:
-        """The Hive type; string if several types, or only nulls, were seen."""
-        if self.names == {"struct"} and self._has_names:
-            members = (f"{name}:{kind.text}" for name, kind in sorted(self.members.items()))
-            return f"struct<{','.join(members)}>"
-        if self.names == {"array"} and self.items is not None:
-            return f"array<{self.items.text}>"
-        if self.names == {_BIGINT, _DOUBLE}:
-            return _DOUBLE
-        only = next(iter(self.names)) if len(self.names) == 1 else _STRING
-        return _STRING if only in ("struct", "array") else only
-
-    @property
-    def _has_names(self) -> bool:
-        return bool(self.members) and all(map(_PLAIN.fullmatch, self.members))
-
-
-def _scalar(value: object) -> str:
-    if isinstance(value, bool):
-        return _BOOLEAN
-    if isinstance(value, int):
-        return _BIGINT if -_LARGEST <= value < _LARGEST else _DOUBLE
-    return _DOUBLE if isinstance(value, float) else _STRING
 
 
 def no_columns(why: str) -> InvalidInput:
@@ -82,19 +27,18 @@ def no_columns(why: str) -> InvalidInput:
     return InvalidInput("reader_table", None, "a table that is there", message=message)
 
 
-def of_records(records: Iterable[object]) -> tuple[Column, ...]:
-    """Return the columns of JSON records, in order of first appearance.
+def _of_records(records: Iterable[str]) -> tuple[Column, ...]:
+    """Return the columns of JSON records.
 
     Raises:
         InvalidInput: none of the records is an object with members.
     """
-    found = _Kind()
-    for record in records:
-        if isinstance(record, dict):
-            found.see(record)
-    if not found.members:
+    from compactor.rows.hive_types import json_columns  # noqa: PLC0415 - only this needs Arrow
+
+    found = json_columns(record.encode() for record in records)
+    if not found:
         raise no_columns("no record with members is in the sample")
-    return tuple({"name": name, "type": kind.text} for name, kind in found.members.items())
+    return tuple({"name": name, "type": kind} for name, kind in found.items())
 
 
 def _named(columns: Sequence[Column], reading: Reading) -> tuple[tuple[Column, ...], Reading]:
@@ -129,17 +73,26 @@ def found_in(
     line = sampled[0] if sampled else ""
     log = log_of(sampled)
     reading = reading_of(format, settings, lines=lines, log=log)
-    if format is Format.VPC_FLOW:
-        return _strings(one.replace("-", "_") for one in line.split()), reading
-    if format is Format.CLOUDFRONT:
-        return _strings(_cloudfront_names(sampled)), reading
-    if format is Format.TEXT:
-        return _strings(log.names if log else (LINE,)), reading
-    if "CloudTrail" in reading.input_format:
-        records = _documents(samples)
-    else:
-        records = [value for one in sampled if (value := _json(one)) is not None]
-    return _named(of_records(records), reading)
+    match format:
+        case Format.VPC_FLOW:
+            return _strings(flow_names(line)), reading
+        case Format.CLOUDFRONT:
+            return _strings(cloudfront_names(sampled)), reading
+        case Format.TEXT:
+            return _strings(log.names if log else (LINE,)), reading
+        case Format.PARQUET:
+            raise AssertionError("the columns of Parquet are in its footers")
+        case (
+            Format.JSON_LINES
+            | Format.UNDELIMITED_JSON
+            | Format.JSON_ARRAY
+            | Format.CLOUDTRAIL
+            | Format.JSON_LIST
+        ):
+            records = _documents(samples) if "CloudTrail" in reading.input_format else sampled
+            return _named(_of_records(records), reading)
+        case _:
+            assert_never(format)
 
 
 def _whole_lines(sample: bytes) -> list[str]:
@@ -149,15 +102,7 @@ def _whole_lines(sample: bytes) -> list[str]:
     return [line.removesuffix("\r") for line in kept if line.strip()]
 
 
-def _json(line: str) -> object | None:
-    try:
-        found: object = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found
-
-
-def _documents(samples: Sequence[bytes]) -> list[object]:
+def _documents(samples: Sequence[bytes]) -> list[str]:
     """Return the complete records of CloudTrail documents in the samples."""
     decoder, found = json.JSONDecoder(), []
     for sample in samples:
@@ -165,21 +110,17 @@ def _documents(samples: Sequence[bytes]) -> list[object]:
         at = text.find("[") + 1
         while at > 0 and (at := _next_brace(text, at)) > 0:
             try:
-                record, at = decoder.raw_decode(text, at)
+                _, end = decoder.raw_decode(text, at)
             except (ValueError, RecursionError):
                 break
-            found.append(record)
+            found.append(text[at:end])
+            at = end
     return found
 
 
 def _next_brace(text: str, at: int) -> int:
     match = re.compile(r"[\s,]*(?=\{)").match(text, at)
     return match.end() if match else 0
-
-
-def _cloudfront_names(lines: Sequence[str]) -> Iterable[str]:
-    fields = next((line for line in lines if line.startswith("#Fields:")), "#Fields:")
-    return (re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") for name in fields.split()[1:])
 
 
 def _delimited(
@@ -212,7 +153,7 @@ def _strings(names: Iterable[str]) -> tuple[Column, ...]:
     for number, name in enumerate(names, 1):
         plain = re.sub(r"[^a-z0-9_]+", "_", name.strip().lower()).strip("_")
         unique = plain if plain and plain not in found else f"{plain or 'column'}{number}"
-        found[unique] = {"name": unique, "type": _STRING}
+        found[unique] = {"name": unique, "type": "string"}
     if not found:
         raise no_columns("the sample has no line with their names")
     return tuple(found.values())

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compactor.errors import IntegrityError, InvalidInput
+from compactor.decoding import decoded
+from compactor.errors import InvalidInput
 from compactor.escaping import visible
 from compactor.model import Partition
 from compactor.settings.reader_table import manifests_of
@@ -78,20 +79,21 @@ def decode_manifest(body: bytes, where: str) -> frozenset[tuple[str, str]]:
     Raises:
         IntegrityError: this program did not write it.
     """
-    try:
-        lines = body.decode().split("\n")
-    except UnicodeDecodeError:
-        raise IntegrityError(f"{where} is damaged: not UTF-8") from None
+    return decoded(_decode, where, body)
+
+
+def _decode(body: bytes) -> frozenset[tuple[str, str]]:
+    lines = body.decode().split("\n")
     if lines.pop():
-        raise IntegrityError(f"{where} is damaged: its last line does not end")
-    named = [_named(line, where) for line in lines]
+        raise ValueError("its last line does not end")
+    named = [_named(line) for line in lines]
     if len(set(named)) < len(named):
-        raise IntegrityError(f"{where} names an object twice: its records are read twice")
+        raise ValueError("it names an object twice, whose records are read twice")
     return frozenset(named)
 
 
-def _named(line: str, where: str) -> tuple[str, str]:
+def _named(line: str) -> tuple[str, str]:
     bucket, slash, key = line.removeprefix("s3://").partition("/")
     if not line.startswith("s3://") or not bucket or not slash or not key:
-        raise IntegrityError(f"{where} is damaged: {visible(line)!r} is no URI")
+        raise ValueError(f"{visible(line)!r} is no URI")
     return bucket, key

@@ -7,10 +7,10 @@ is counted in one place only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from compactor import layout
+from compactor.log.digests import Digests
 from compactor.log.entries import Commit, output_digest
 from compactor.log.log import CommitLog
 from compactor.log.state import LogState
@@ -25,11 +25,12 @@ class _Log:
     """What the log says about the listed objects.
 
     Attributes:
-        held: identities of the sources whose content is in a readable output.
+        held: identities of the sources whose content is in a readable output. What was put over
+            one of them is not shown either.
         outputs: the outputs that can be read.
     """
 
-    held: Container[bytes]
+    held: Digests
     outputs: tuple[SourceObject, ...]
 
 
@@ -96,7 +97,7 @@ def _there(settings: Settings, partition: Partition, store: ObjectStore) -> _The
     log = CommitLog(store, settings, partition)
     state = log.load()
     sources = list(_listed(store, partition.bucket, partition.prefix))
-    bucket, prefix = layout.output_prefix(settings, partition)
+    bucket, prefix = settings.outputs_of(partition)
     outputs = [one for one in _listed(store, bucket, prefix) if has_rows(one, prefix)]
     return _There(state, sources, outputs, _found(log, state, outputs))
 
@@ -106,11 +107,11 @@ def _listed(store: ObjectStore, bucket: str, prefix: str) -> Iterable[SourceObje
 
 
 def _seen(
-    sources: Iterable[SourceObject], held: Container[bytes], partition: Partition, now: float
+    sources: Iterable[SourceObject], held: Digests, partition: Partition, now: float
 ) -> _Sources:
     seen = _Sources()
     for one in sources:
-        if one.identity in held or not has_rows(one, partition.prefix):
+        if held.has_key_of(one.identity) or not has_rows(one, partition.prefix):
             continue
         if is_archived(one, now):
             seen.unread += 1
@@ -130,10 +131,8 @@ def _found(log: CommitLog, state: LogState, there: Collection[SourceObject]) -> 
 
 def _by_entries(log: CommitLog, state: LogState, there: dict[bytes, SourceObject]) -> _Log:
     """Determine what is held by reading every entry, because some outputs do not exist."""
-    held: set[bytes] = set()
-    again: list[tuple[int, set[bytes]]] = []
+    held = Digests()
     outputs: list[SourceObject] = []
-    readable: set[int] = set()
     for commit in log.every_commit(state.last):
         if commit.sequence > state.last:
             # Committed after the log was read: its sources count as loose.
@@ -141,14 +140,9 @@ def _by_entries(log: CommitLog, state: LogState, there: dict[bytes, SourceObject
         one = _output_of(commit, there)
         if commit.output is not None and one is None:
             continue
-        readable.add(commit.sequence)
         held.update(row.source.identity for row in commit.rows)
-        again += [(each.of, {each.source.identity}) for each in commit.again]
         if one is not None:
             outputs.append(one)
-    for sequence, identities in again:
-        if sequence in readable:
-            held |= identities
     return _Log(held, _sorted(outputs))
 
 

@@ -50,7 +50,7 @@ def showing(
         TransientStoreError: the catalog did not answer.
     """
     now = clock.now()
-    asked = ask(catalog, settings, partition, store, clock, notes=False)
+    asked = ask(catalog, settings, partition, store, clock)
     held = look(settings, partition, store, now)
     current = None if asked.shows is None else asked.shows.shown or Shown.LISTED
     decision = decide(

@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from compactor import layout
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.model import Partition
 from compactor.ports import Clock, ObjectStore
@@ -103,7 +102,7 @@ def _named(outcomes: Sequence[Outcome], work: Refreshing) -> Iterator[_Work]:
     columns = PartitionColumns(work.settings)
     for one in outcomes:
         try:
-            partition = layout.partition_at(work.settings, one.path)
+            partition = work.settings.partition_at(one.path)
             yield _Work(one, partition, columns.values(one.path))
         except InvalidInput as error:
             one.fault = str(error)

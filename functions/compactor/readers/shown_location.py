@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from compactor import layout
-from compactor.errors import IntegrityError, ObjectMissing
+from compactor.documents import require_object
 from compactor.model import Partition
 from compactor.ports import ObjectStore
 from compactor.readers.formats import SYMLINK_INPUT
@@ -56,7 +55,7 @@ def location_of(shown: Shown, settings: Settings, partition: Partition, switch: 
     if shown is Shown.RAW:
         bucket, prefix = partition.bucket, partition.prefix
     elif shown is Shown.COMPACTED:
-        bucket, prefix = layout.output_prefix(settings, partition)
+        bucket, prefix = settings.outputs_of(partition)
     else:
         bucket, prefix = manifest_prefix(settings, partition, switch)
     return f"s3://{bucket}/{prefix}"
@@ -71,12 +70,9 @@ def names_in(
         IntegrityError: the list is gone or damaged.
     """
     bucket, prefix = manifest_prefix(settings, partition, shows.switch)
-    where = f"s3://{bucket}/{prefix}{MANIFEST_NAME}"
-    try:
-        body = store.get(bucket, prefix + MANIFEST_NAME)
-    except ObjectMissing:
-        raise IntegrityError(f"{where} is gone, which {partition.path} shows") from None
-    return decode_manifest(body, where)
+    key = prefix + MANIFEST_NAME
+    remedy = f"{partition.path} shows it; compactor table refresh writes it again"
+    return decode_manifest(require_object(store, (bucket, key), remedy), f"s3://{bucket}/{key}")
 
 
 def _plain(location: str) -> str:

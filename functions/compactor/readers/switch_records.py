@@ -12,12 +12,12 @@ from dataclasses import replace
 
 import msgspec
 
-from compactor import layout
 from compactor.decoding import decoder
 from compactor.documents import find_document, leave_first
 from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.ports import ObjectStore
+from compactor.settings.layout import StateLayout
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 
@@ -101,7 +101,7 @@ def read_marker(state: S3Uri, store: ObjectStore) -> ReadersMarker | None:
     Raises:
         IntegrityError: it is damaged, or of a later version.
     """
-    place = layout.readers_marker_key(state)
+    place = StateLayout(state).readers_marker
     # Usually there is no marker; HEAD reports that without an error.
     if store.head(*place) is None:
         return None
@@ -115,7 +115,7 @@ def claim_marker(settings: Settings, store: ObjectStore) -> None:
         InvalidInput: another table reads the destination, or the same one with sources that are
             divided differently.
     """
-    bucket, key = layout.readers_marker_key(settings.state)
+    bucket, key = settings.layout.readers_marker
     wanted = ReadersMarker.of(settings)
     found = read_marker(settings.state, store)
     if found is None and not leave_first(store, (bucket, key), wanted, RECORD_VERSION):
@@ -133,7 +133,7 @@ def leave_switch(
     state: S3Uri, partition: Partition, record: SwitchRecord, store: ObjectStore
 ) -> None:
     """Record that the catalog was seen to show a location; the first record is kept."""
-    place = layout.switch_key(state, partition, record.switch)
+    place = StateLayout(state).switch(partition, record.switch)
     leave_first(store, place, record, RECORD_VERSION)
 
 
@@ -145,5 +145,5 @@ def read_switch(
     Raises:
         IntegrityError: it is damaged, or of a later version.
     """
-    place = layout.switch_key(state, partition, switch)
+    place = StateLayout(state).switch(partition, switch)
     return find_document(store, place, _decode_switch, RECORD_VERSION)

@@ -26,6 +26,7 @@ class ItemState(StrEnum):
     PENDING = "PENDING"
     LEFT = "LEFT"
     COMPACTED = "COMPACTED"
+    OVERWRITTEN = "OVERWRITTEN"
     WITHDRAWN = "WITHDRAWN"
     GONE = "GONE"
 
@@ -108,15 +109,10 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A change of state to record for an item, unless it has changed since.
-
-    Attributes:
-        commit: id of the commit that names it, if known.
-    """
+    """A change of state to record for an item, unless it has changed since."""
 
     item: Item
     state: ItemState
-    commit: str = ""
     reason: str = ""
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 
 import msgspec
 
-from compactor.model import Partition, SourceObject
+from compactor.log.digests import Digests
+from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SourceObject
+from compactor.planning.partition_listing import ListAfter, Pages
 from compactor.ports import ObjectHead
 from compactor.registry.items import Item, ItemState, Mark
 from compactor.registry.registry_ports import Registry
@@ -18,6 +21,8 @@ _PAGE_ITEMS = 1_000
 _CONCURRENT_HEADS, _FEW = 32, 8
 #: Ages kept per call: enough for percentiles, and the most that CloudWatch takes in one call.
 MOST_AGES = 100
+#: Sends HEAD for the object with this bucket and key.
+Head = Callable[[str, str], ObjectHead | None]
 
 
 class Marked(msgspec.Struct):
@@ -26,7 +31,7 @@ class Marked(msgspec.Struct):
     Attributes:
         compacted: that a commit names.
         gone: whose object no longer exists.
-        left: that no run takes under these settings.
+        left: that no run takes under these settings, or under any.
         ages: of some of the compacted ones: seconds from arrival to the mark, when they can be
             queried.
     """
@@ -35,6 +40,9 @@ class Marked(msgspec.Struct):
     gone: int = 0
     left: int = 0
     ages: list[float] = msgspec.field(default_factory=list)
+
+
+_LEFT = frozenset({ItemState.LEFT, ItemState.OVERWRITTEN})
 
 
 class EventListing:
@@ -67,7 +75,8 @@ class EventListing:
         self.at = at
         self._left = left
         self._decided_by = decided_by
-        self._gone: set[bytes] = set()
+        self._gone: dict[bytes, SourceObject] = {}
+        self._confirmed: set[bytes] = set()
 
     def partitions(self) -> list[Partition]:
         """Return the partitions with pending items, sorted by path."""
@@ -82,38 +91,65 @@ class EventListing:
         head = self.registry.head(self.stream, partition.path)
         return min(head.newest, self.at) if head else 0.0
 
-    def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
-    ) -> Iterator[Sequence[SourceObject]]:
-        """Yield pages of the pending objects of a partition, like ObjectStore's method.
+    def of(self, partition: Partition, head: Head | None = None) -> ListAfter:
+        """Return what lists the pending objects of a partition.
 
         Objects that arrived after the listing are left to the next run, because their ages would be
         wrong.
 
+        Args:
+            partition: the partition.
+            head: sends HEAD, from several threads; objects without their listed ETag are noted as
+                gone and left out. Given once a source has changed while it was read, which means
+                that events are missing or late. LIST would cost a request per thousand objects,
+                pending or not; HEAD costs one per pending object.
+
         Raises:
-            TransientStoreError: the table did not answer.
+            TransientStoreError: later, by the listing: the table did not answer.
         """
-        partition = Partition(bucket, prefix, prefix.removeprefix(self._prefix))
-        after = start_after.removeprefix(prefix)
+        return partial(self._after, partition, head)
+
+    def _after(self, partition: Partition, head: Head | None, key: str) -> Pages:
+        after = key.removeprefix(partition.prefix)
         items = iter(self.registry.pending(self.stream, partition, after))
         while page := list(islice(items, _PAGE_ITEMS)):
-            yield [one.source for one in page if self._is_wanted(one)]
+            sources = [item.source for item in page if self._is_wanted(item)]
+            if head is not None:
+                self._confirm(sources, head)
+            yield [source for source in sources if not self.is_gone(source)]
 
-    def doubted(self, head: Callable[[str, str], ObjectHead | None]) -> Confirmed:
-        """Return the same listing without objects that no longer exist.
+    def _confirm(self, sources: Sequence[SourceObject], head: Head) -> None:
+        """Note which of the objects are gone."""
 
-        Args:
-            head: sends HEAD for an object; called from several threads.
-        """
-        return Confirmed(self, head)
+        def is_there(source: SourceObject) -> bool:
+            current = head(source.bucket, source.key)
+            return current is not None and current.etag == source.etag
+
+        unknown = [one for one in sources if one.identity not in self._confirmed]
+        if len(unknown) <= _FEW:
+            present = list(map(is_there, unknown))
+        else:
+            with ThreadPoolExecutor(_CONCURRENT_HEADS, thread_name_prefix="head") as pool:
+                present = list(pool.map(is_there, unknown))
+        for source, there in zip(unknown, present, strict=True):
+            if there:
+                self._confirmed.add(source.identity)
+            else:
+                self._gone[source.identity] = source
 
     def is_gone(self, source: SourceObject) -> bool:
         """Return True if an object was found to no longer exist."""
         return source.identity in self._gone
 
-    def note_gone(self, sources: Iterable[SourceObject]) -> None:
-        """Record that these objects no longer exist."""
-        self._gone |= {one.identity for one in sources}
+    def gone_in(self, partition: Partition, committed: Digests) -> Skipped:
+        """Return the sum of the objects of a partition that were gone before their commit."""
+        gone = [
+            one
+            for identity, one in self._gone.items()
+            if one.key.startswith(partition.prefix) and not committed.has_key_of(identity)
+        ]
+        keys = tuple(one.key for one in gone[:SHOWN_EXAMPLES])
+        return Skipped(len(gone), sum(one.size for one in gone), keys)
 
     def settle(
         self, partition: Partition, judge: Callable[[Item], Mark | None], now: float
@@ -170,46 +206,6 @@ def _noting(marks: Iterator[Mark], found: Marked, now: float) -> Iterator[list[M
         compacted = [one for one in page if one.state is ItemState.COMPACTED]
         found.compacted += len(compacted)
         found.gone += sum(one.state is ItemState.GONE for one in page)
-        found.left += sum(one.state is ItemState.LEFT for one in page)
+        found.left += sum(one.state in _LEFT for one in page)
         for one in compacted[: MOST_AGES - len(found.ages)]:
             found.ages.append(max(0.0, now - one.item.time))
-
-
-class Confirmed:
-    """The pending objects that exist according to HEAD.
-
-    Used once a source has changed while it was read, which means that events are missing or late.
-    LIST would cost a request per thousand objects in the prefix, pending or not; HEAD costs one per
-    pending object.
-    """
-
-    def __init__(
-        self, listing: EventListing, head: Callable[[str, str], ObjectHead | None]
-    ) -> None:
-        self._listing = listing
-        self._head = head
-        self._there: set[bytes] = set()
-
-    def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
-    ) -> Iterator[Sequence[SourceObject]]:
-        """Yield pages of these objects, like ObjectStore's method."""
-        for page in self._listing.list_objects(bucket, prefix, start_after=start_after):
-            unknown = [one for one in page if one.identity not in self._there]
-            gone = [
-                one for one, there in zip(unknown, self._ask(unknown), strict=True) if not there
-            ]
-            self._listing.note_gone(gone)
-            found = [one for one in page if not self._listing.is_gone(one)]
-            self._there |= {one.identity for one in found}
-            yield found
-
-    def _ask(self, sources: Sequence[SourceObject]) -> list[bool]:
-        if len(sources) <= _FEW:
-            return [self._is_there(one) for one in sources]
-        with ThreadPoolExecutor(_CONCURRENT_HEADS, thread_name_prefix="head") as pool:
-            return list(pool.map(self._is_there, sources))
-
-    def _is_there(self, source: SourceObject) -> bool:
-        found = self._head(source.bucket, source.key)
-        return found is not None and found.etag == source.etag

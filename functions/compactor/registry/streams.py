@@ -13,10 +13,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from compactor import layout
 from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.registry.registry_ports import StreamIdentity
+from compactor.settings.layout import longest_path
 from compactor.settings.settings import Settings
 from compactor.settings.windows import expand, matches, wildcards_of
 
@@ -49,7 +49,7 @@ class PartitionScheme:
         dates = 0 if settings.date_format is None else len(wildcards_of(settings.date_format))
         #: Number of levels below the source that name a partition.
         self.levels = len(self._pattern) + (dates or settings.depth)
-        self._longest_path = layout.longest_path(settings)
+        self._longest_path = longest_path(settings.destination, settings.state)
         self._dates = re.compile(_expression(settings.date_format or ""))
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compactor.log.size_counts import least_bytes
+from compactor.log.counts import least_bytes
 from compactor.sizes import human_bytes, human_seconds, plural
 
 # How many labels of the size axis fit beside each other on a phone.
@@ -61,7 +61,7 @@ def histogram(before: Sequence[int], after: Sequence[int]) -> Histogram | None:
     """Return the chart of two lists of counts by bucket; None if there are no objects.
 
     Args:
-        before: of sources, see :class:`compactor.log.size_counts.SizeCounts`.
+        before: of sources, see :class:`compactor.log.counts.SizeCounts`.
         after: of outputs.
     """
     used = [bucket for counts in (before, after) for bucket, count in enumerate(counts) if count]

@@ -2,8 +2,8 @@
 
 Requests are those that the run counted, in its receipts, clean-up and discovery. A partition's
 requests after writing its receipt cannot be in it, and are estimated
-(:func:`compactor.discovery.estimate.after_receipt`). Step Functions transitions are estimated from
-invocations. If discovery took several invocations, only the last one's requests are counted.
+(:func:`compactor.money.estimate.after_receipt`). Step Functions transitions are estimated from
+invocations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from compactor import layout
 from compactor.cleaning.clean_up_report import CleanUpReport
 from compactor.decoding import decoder
 from compactor.errors import ObjectMissing
@@ -26,9 +25,9 @@ from compactor.money import (
     cost_of,
     dollar_text,
 )
+from compactor.partition.receipts import Counts
 from compactor.ports import ObjectStore
 from compactor.prices import prices_for
-from compactor.runs.partition_receipts import Counts
 from compactor.settings.settings import Settings
 
 _ENDINGS = ("spark-result.json", "spark-error.json")
@@ -89,7 +88,7 @@ def spark_hours(settings: Settings, run_id: str, store: ObjectStore) -> SparkHou
     """Return what a run's Spark job reports that it used; zero if it left no report."""
     for name in _ENDINGS:
         try:
-            return _decode_hours(store.get(*layout.run_key(settings, run_id, name)))
+            return _decode_hours(store.get(*settings.layout.run(run_id, name)))
         except (ObjectMissing, msgspec.MsgspecError):
             continue
     return SparkHours()

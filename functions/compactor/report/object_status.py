@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -10,12 +11,11 @@ import msgspec
 from compactor.cleaning import output_proof
 from compactor.cleaning.clean_partition import CleanUpRun, decide
 from compactor.cleaning.clean_up_records import read_record
-from compactor.cleaning.decide import retention_seconds
+from compactor.cleaning.decide import DAY_SECONDS
 from compactor.clock import NoDeadline, instant
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.entries import Commit, Output
-from compactor.log.log_reader import StoredLog
-from compactor.log.log_search import commit_of_output
+from compactor.log.log_reader import StoredLog, commit_of_output
 from compactor.ports import Clock, ObjectHead, ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.settings.uris import S3Uri
@@ -162,7 +162,11 @@ def clean_up(
     if settings.clean_up is not CleanUpMode.DELETE:
         text = f'never: clean_up is "{settings.clean_up}", so sources stay'
         return text, {"cleaned_at": None, "due_at": None}
-    due = log.kept_since(sequence) + retention_seconds(settings)
+    since = log.readable_since[sequence]
+    if not isfinite(since):
+        text = "waits for the next run on the partition to check that its output can be read"
+        return text, {"cleaned_at": None, "due_at": None}
+    due = since + settings.retention_days * DAY_SECONDS
     text = f"due from {instant(due)} on, by retention_days ({settings.retention_days:g})"
     if due <= inquiry.clock.now():
         text = f"due since {instant(due)}; {_decision(inquiry, settings, log, sequence)}"
@@ -189,9 +193,7 @@ def _sources_text(commit: Commit, output: Output) -> str:
     count = len(commit.sources)
     stored = sum(one.size for one in commit.sources)
     records = "records not counted" if output.records is None else plural(output.records, "record")
-    text = f"{plural(count, 'source')}, {plural(stored, 'byte')}, {records}"
-    again = len(commit.again)
-    return f"{text}; {again:,} of them delivered again" if again else text
+    return f"{plural(count, 'source')}, {plural(stored, 'byte')}, {records}"
 
 
 def _verified(

@@ -22,7 +22,7 @@ from compactor.report.reasons import (
     why_failed,
     why_left,
 )
-from compactor.report.text import notes
+from compactor.report.text import coverage, notes
 from compactor.sizes import human_bytes, human_seconds, plural
 
 #: Number of failures that are always visible; the others are collapsed.
@@ -94,7 +94,7 @@ def render(report: Mapping[str, Any]) -> str:
         sizes=histogram(report["sizes"]["before"], report["sizes"]["after"]),
         trend=trend(runs),
         left_alone=left_alone(report),
-        notes=notes(report),
+        notes=[*coverage(report), *notes(report)],
         cost=report["cost"],
         verify=verify_command(report["settings"]),
     )
@@ -107,12 +107,18 @@ def verdict(report: Mapping[str, Any]) -> str:
     if not before:
         text = report["headline"] or _nothing(report)
         return text[0].upper() + text[1:]
-    parts = [f"{plural(before, 'object')} became {after:,}"]
+    left_alone = sum(entry["objects"] for entry in report["left_alone"].values())
+    of_all = f"{before:,} of " if left_alone else ""
+    parts = [f"{of_all}{plural(before + left_alone, 'object')} became {after:,}"]
+    if left_alone:
+        parts.append(f"{left_alone:,} were left alone")
     if after and before >= 2 * after:
         parts.append(f"queries open {before / after:,.0f} times fewer objects")
     if totals["records"]:
         every = "every one of " if totals["records"] > 1 else ""
-        parts.append(f"{every}{plural(totals['records'], 'record')} is in exactly one output")
+        theirs = " in them" if left_alone else ""
+        records = plural(totals["records"], "record")
+        parts.append(f"{every}{records}{theirs} is in exactly one output")
     return "; ".join(parts) + "."
 
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from compactor.discovery.forecast import Waiting
-from compactor.log.left_alone import LeftAlone
+from compactor.log.counts import LeftAlone
 from compactor.model import QuarantineReason, Skipped, SkipReason
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
@@ -30,7 +30,6 @@ _AGES = ("settle_seconds", "open_partition_seconds")
 _LAST = frozenset(
     {
         SkipReason.COMMITTED,
-        SkipReason.AGAIN,
         SkipReason.EMPTY,
         SkipReason.DIRECTORY_MARKER,
         SkipReason.GONE,
@@ -81,7 +80,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         ),
         SkipReason.TABLE: Reason(
             "files of a table (Delta, Iceberg, Hudi, Paimon, Spark's sink), whose log names them",
-            "compactor tables plan shows what compacting Delta and Iceberg tables brings",
+            "compactor maintain plan shows what compacting Delta and Iceberg tables brings",
         ),
         SkipReason.REGISTRY: Reason(
             "parts of a registry of container images, which finds them by their keys"
@@ -103,7 +102,10 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
             "give a depth or a date_format that reaches it",
         ),
         SkipReason.COMMITTED: Reason("compacted already"),
-        SkipReason.AGAIN: Reason("delivered again with content that is compacted already"),
+        SkipReason.OVERWRITTEN: Reason(
+            "put over an object that was compacted already, and so in no output",
+            "copy them under new keys; raise settle_seconds (now {settle_seconds}) if objects grow",
+        ),
         SkipReason.EMPTY: Reason("empty"),
         SkipReason.DIRECTORY_MARKER: Reason("markers of directories, without content"),
         SkipReason.GONE: Reason("gone since their event, or changed"),
@@ -148,7 +150,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         ),
         OVERSIZED: Reason(
             "larger than one worker may take, and spark_engine is none",
-            "set engine to worker, give another spark_engine, or a larger lambda_max_seconds",
+            "set engine to worker, give another spark_engine, or a larger lambda_max_bytes",
         ),
         # Failed: by the class name of the error. The runbook's tables have details.
         "TransientStoreError": Reason("S3 did not answer, again and again", _AGAIN),
@@ -176,7 +178,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         "IntegrityError": Reason(
             "the state and what is stored contradict each other",
             "let no clean-up run before you know why (clean_up=keep); compactor verify SOURCE DEST"
-            " names what is wrong; a commit log that is gone comes back by compactor adopt",
+            " names what is wrong; docs/operations.md says how to bring back a deleted log",
         ),
         "NotMerged": Reason("outputs are committed, and not all are merged into the table", _AGAIN),
     }
@@ -328,8 +330,7 @@ def moment_text(at: float, now: float) -> str:
 
 def partition_count(report: Mapping[str, Any]) -> int:
     """Return how many partitions a run found, whether it worked on them or not."""
-    worked, resting = report["partition_count"], report["resting"]["partitions"]
-    return int(worked + len(report["oversized"]) + resting)
+    return int(report["partition_count"])
 
 
 def backlog(report: Mapping[str, Any]) -> int:
@@ -367,7 +368,10 @@ def dead_letter_line(records: int, places: Sequence[str]) -> str:
         records: their number.
         places: the first prefixes with them.
     """
-    return f"{plural(records, 'dead-letter record')} in no output: see {', '.join(places)}"
+    remedy = "parquet_schema declares columns that take them"
+    return (
+        f"{plural(records, 'dead-letter record')} in no output: see {', '.join(places)}; {remedy}"
+    )
 
 
 def _waiting(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -7,22 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import msgspec
 
-from compactor import layout
 from compactor.cleaning.clean_up_report import CleanUpReport, report_clean_up
 from compactor.clock import NoDeadline
 from compactor.decoding import numbered
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.work_items import WorkItem
-from compactor.log.entries import NOTHING
-from compactor.log.left_alone import LeftAlone
-from compactor.log.resting import NONE_AT_REST, Resting
-from compactor.log.size_counts import SizeCounts
-from compactor.model import Skipped, SkipReason
+from compactor.log.counts import LeftAlone, SizeCounts
+from compactor.model import Partition, Skipped
+from compactor.partition.receipts import Counts, Receipt, add_covered
 from compactor.ports import Deadline, ObjectStore
 from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost, SparkHours, cost_of_run, spark_hours
@@ -32,15 +28,13 @@ from compactor.report.rendering import Shown
 from compactor.report.report_progress import SoFar, Time, read_so_far, write_so_far
 from compactor.report.run_history import RunLine, add_run
 from compactor.report.run_records import (
-    DiscoveryLine,
     discovered_by,
+    partitions_of,
     receipt_of,
     spark_failure,
     with_ending,
-    work_items,
 )
 from compactor.report.text import shown
-from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from compactor.sinks.table_receipts import TableReceipt, read_receipt
 
@@ -57,13 +51,13 @@ class RunReport:
     Attributes:
         status: ``succeeded``; or ``failed`` if any partition failed or was lost, or clean-up failed
             or found an output that is not proven.
-        partitions: a receipt for every work item, including failed ones and those that went to
+        partitions: a receipt for every partition, including failed ones and those that went to
             Spark. If there are more than :data:`.receipt_totals.SHOWN_PARTITIONS`, only failed ones
             and the largest.
-        partition_count: number of work items.
+        partition_count: number of partitions.
         failed_count: number of these that failed.
-        oversized: paths of the partitions that are too large for one worker, and were left because
-            the run's spark_engine is none.
+        oversized: paths of the partitions with more than one worker takes, whose rest was left
+            because the run's spark_engine is none.
         spark: paths of the partitions that went to Spark.
         totals: sums over all partitions.
         left_alone: sources left because of their content, by reason, the most frequent first.
@@ -71,12 +65,9 @@ class RunReport:
             compacted; else empty.
         failure: what ended the workflow before its partitions did, if anything.
         spark_failure: why the Spark job failed, if it did.
-        overwritten: objects that were compacted in addition to other content of the same key.
         clean_up: what clean-up did; None if the settings do not ask for it.
         warnings: guarantees that the store does not give, and what is done instead.
         table: what was published to the table; None if the settings name none.
-        resting: partitions in which discovery found nothing to do. They have no receipt, and
-            what they skip is counted in ``skipped``.
         readers: what query engines see of the partitions; None if the settings name no readers'
             table.
         sizes: of what was compacted, before and after.
@@ -100,24 +91,17 @@ class RunReport:
     skipped: dict[str, Skipped] = field(default_factory=dict)
     left_alone: dict[str, LeftAlone] = field(default_factory=dict)
     headline: str = ""
-    overwritten: Skipped = NOTHING
     failure: str = ""
     spark_failure: str = ""
     clean_up: CleanUpReport | None = None
     warnings: list[str] = field(default_factory=list)
     table: TableReceipt | None = None
-    resting: Resting = NONE_AT_REST
     readers: Outcomes | None = None
     sizes: SizeCounts = field(default_factory=SizeCounts)
     cost: RunCost | None = None
     dead_letters: list[str] = field(default_factory=list)
     wall_seconds: float = 0.0
     previous: list[RunLine] = field(default_factory=list)
-
-    @property
-    def looked_at(self) -> int:
-        """Number of partitions that were worked on or found at rest."""
-        return self.partition_count + self.resting.partitions
 
     @property
     def failed(self) -> list[Receipt]:
@@ -248,20 +232,21 @@ def report_on(
     before = read_so_far(settings, run.run_id, store) if goes_on else SoFar()
     time = Time(deadline)
     discovered = discovered_by(settings, run.run_id, store)
-    oversized = tuple(work_items(settings, run.run_id, "oversized.json", store))
-    left, spark = (oversized, ()) if settings.spark_engine == "none" else ((), oversized)
-    items = chain(work_items(settings, run.run_id, "items.json", store), spark)
+    partitions = partitions_of(settings, run.run_id, store)
     spark_cause = spark_failure(run.spark_failure, run.run_id, settings, store)
     known = known or Known()
 
-    def known_or_read(item: WorkItem) -> Receipt:
-        receipt = known.done.get(item.path) or receipt_of(item, run.run_id, settings, store)
-        return with_ending(receipt, known.lost.get(item.path))
+    def known_or_read(partition: Partition) -> Receipt:
+        path = partition.path
+        receipt = known.done.get(path) or receipt_of(partition, run.run_id, settings, store)
+        return with_ending(receipt, known.lost.get(path))
 
-    found = _begun(before, discovered)
+    found = before.gathered or Gathered(
+        skipped=dict(discovered.skipped), has_spark=settings.spark_engine != "none"
+    )
     so_far = partial(write_so_far, settings=settings, run_id=run.run_id, store=store)
     with Parallel(_READERS) as parallel:
-        for receipt in parallel.in_order(known_or_read, islice(items, found.partitions, None)):
+        for receipt in parallel.in_order(known_or_read, islice(partitions, found.partitions, None)):
             found.add(receipt)
             if time.worked():
                 so_far(SoFar(found))
@@ -286,23 +271,21 @@ def report_on(
         partitions=found.shown(),
         partition_count=found.partitions,
         failed_count=found.failed,
-        oversized=[item.path for item in left],
-        spark=[item.path for item in spark],
+        oversized=found.oversized,
+        spark=found.spark,
         skipped=found.skipped,
-        resting=discovered.resting,
-        overwritten=found.overwritten,
         failure=run.failure,
         left_alone=found.left_alone,
         spark_failure=spark_cause,
         clean_up=clean_up,
-        warnings=discovered.warnings + found.warnings,
+        warnings=discovered.warnings + found.outcomes.warnings,
         readers=None if settings.reader_table is None else found.outcomes,
         table=_table(settings, run, store),
         sizes=found.sizes,
         dead_letters=found.dead_letters,
         wall_seconds=run.wall_seconds,
     )
-    hours = spark_hours(settings, run.run_id, store) if spark else SparkHours()
+    hours = spark_hours(settings, run.run_id, store) if found.spark else SparkHours()
     result.cost = cost_of_run(
         result.totals,
         discovered.requests,
@@ -333,16 +316,6 @@ def _previous(
     return add_run(line, settings, store)
 
 
-def _begun(before: SoFar, discovered: DiscoveryLine) -> Gathered:
-    """Return what earlier calls gathered, or what is known before any receipt is read."""
-    if before.gathered is not None:
-        return before.gathered
-    found = Gathered(skipped=dict(discovered.resting.skipped))
-    if discovered.unpartitioned.objects:
-        found.skipped[SkipReason.UNPARTITIONED.value] = discovered.unpartitioned
-    return found
-
-
 def _table(settings: Settings, run: RunIdentity, store: ObjectStore) -> TableReceipt | None:
     """Return the publisher's receipt; without one, a receipt that says it was not reached."""
     if settings.table is None:
@@ -363,6 +336,7 @@ def total(counts: Iterable[Counts]) -> Counts:
     for one in counts:
         requests.update(one.requests)
         add_counts(result, one)
+        add_covered(result.covered, one.covered)
     result.requests = dict(requests)
     return result
 
@@ -370,5 +344,5 @@ def total(counts: Iterable[Counts]) -> Counts:
 def _store_report(result: RunReport, settings: Settings, store: ObjectStore) -> None:
     document = result.to_dict()
     body = msgspec.json.format(msgspec.json.encode(document), indent=2)
-    bucket, key = layout.run_key(settings, result.run_id, "report.json")
+    bucket, key = settings.layout.run(result.run_id, "report.json")
     store.put(bucket, key, body, content_type="application/json")

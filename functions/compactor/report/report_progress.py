@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import msgspec
 
-from compactor import layout
 from compactor.cleaning.clean_up_report import CleanUpReport
 from compactor.decoding import decoder
 from compactor.documents import find_document, leave_document
@@ -45,13 +44,13 @@ def read_so_far(settings: Settings, run_id: str, store: ObjectStore) -> SoFar:
     Raises:
         IntegrityError: it is damaged, or a later version wrote it.
     """
-    place = layout.run_key(settings, run_id, SO_FAR_NAME)
+    place = settings.layout.run(run_id, SO_FAR_NAME)
     return find_document(store, place, _decode, _VERSION) or SoFar()
 
 
 def write_so_far(found: SoFar, settings: Settings, run_id: str, store: ObjectStore) -> None:
     """Store it for the next call."""
-    leave_document(store, layout.run_key(settings, run_id, SO_FAR_NAME), found, _VERSION)
+    leave_document(store, settings.layout.run(run_id, SO_FAR_NAME), found, _VERSION)
 
 
 class Time:

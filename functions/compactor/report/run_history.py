@@ -10,7 +10,6 @@ from contextlib import suppress
 
 import msgspec
 
-from compactor import layout
 from compactor.decoding import decoder
 from compactor.documents import find_document, leave_document
 from compactor.errors import IntegrityError
@@ -48,7 +47,7 @@ _decode = decoder(RunHistory)
 
 def add_run(run: RunLine, settings: Settings, store: ObjectStore) -> list[RunLine]:
     """Add a run to the history; returns the runs before it, oldest first."""
-    place = layout.run_history_key(settings)
+    place = settings.layout.run_history
     found = None
     with suppress(IntegrityError):
         found = find_document(store, place, _decode, _VERSION)

@@ -7,15 +7,13 @@ from contextlib import suppress
 
 import msgspec
 
-from compactor import layout
 from compactor.decoding import decoder
-from compactor.discovery.work_items import WorkItem, elements_of, require_known_run
+from compactor.discovery.work_list import ITEMS_NAME, read_items, require_known_run
 from compactor.errors import ObjectMissing
-from compactor.log.resting import NONE_AT_REST, Resting
-from compactor.model import Skipped
+from compactor.model import Partition, Skipped
+from compactor.partition import receipts
+from compactor.partition.receipts import Receipt
 from compactor.ports import ObjectStore
-from compactor.runs import partition_receipts as receipts
-from compactor.runs.partition_receipts import Receipt
 from compactor.settings.settings import Settings
 
 #: Error of a partition whose worker ended without a final receipt.
@@ -24,11 +22,10 @@ SPARK_ERROR_NAME = "spark-error.json"
 
 
 class DiscoveryLine(msgspec.Struct, frozen=True):
-    """What discovery found in addition to the work items."""
+    """What discovery found beside the partitions."""
 
-    unpartitioned: Skipped
+    skipped: dict[str, Skipped] = {}
     warnings: list[str] = []
-    resting: Resting = NONE_AT_REST
     requests: dict[str, int] = {}
 
 
@@ -40,7 +37,6 @@ class SparkErrorLine(msgspec.Struct, frozen=True):
 
 
 _decode_discovery, _decode_spark_error = decoder(DiscoveryLine), decoder(SparkErrorLine)
-_decode_item = decoder(WorkItem)
 
 
 def spark_failure(ending: str, run_id: str, settings: Settings, store: ObjectStore) -> str:
@@ -48,7 +44,7 @@ def spark_failure(ending: str, run_id: str, settings: Settings, store: ObjectSto
     if not ending:
         return ""
     try:
-        body = store.get(*layout.run_key(settings, run_id, SPARK_ERROR_NAME))
+        body = store.get(*settings.layout.run(run_id, SPARK_ERROR_NAME))
         line = _decode_spark_error(body)
     except (ObjectMissing, msgspec.MsgspecError):
         # It never started, or was killed: EMR's message, often just Unknown Error, is all there is.
@@ -56,25 +52,25 @@ def spark_failure(ending: str, run_id: str, settings: Settings, store: ObjectSto
     return f"Spark: {line.error}: {line.cause}"
 
 
-def work_items(
-    settings: Settings, run_id: str, name: str, store: ObjectStore
-) -> Iterator[WorkItem]:
-    """Yield the items of a work list; none if discovery failed before it wrote any."""
+def partitions_of(settings: Settings, run_id: str, store: ObjectStore) -> Iterator[Partition]:
+    """Yield the partitions of the work list; none if discovery failed before it wrote one."""
     with suppress(ObjectMissing):
-        for element in elements_of(store, *layout.run_key(settings, run_id, name)):
-            yield _decode_item(element)
+        yield from read_items(store, *settings.layout.run(run_id, ITEMS_NAME))
 
 
-def receipt_of(item: WorkItem, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
+def receipt_of(
+    partition: Partition, run_id: str, settings: Settings, store: ObjectStore
+) -> Receipt:
     """Return the last receipt of a partition, or one that says that its worker was lost."""
-    bucket, key = layout.receipt_key(settings, run_id, item.partition)
-    try:
-        receipt = receipts.decode(store.get(bucket, key), f"s3://{bucket}/{key}")
-    except ObjectMissing:
+    receipt = receipts.read(settings, run_id, partition, store)
+    if receipt is None:
         cause = "no receipt: the worker was lost before it could write one"
-        return Receipt(item.path, run_id, "failed", error=LOST, cause=cause)
+        return Receipt(partition.path, run_id, "failed", error=LOST, cause=cause)
     if receipt.status == "more":
         receipt.error, receipt.cause = LOST, "the last receipt says that work was left"
+    if receipt.oversized and settings.spark_engine != "none":
+        receipt.status = "failed"
+        receipt.error, receipt.cause = LOST, "Spark wrote no receipt for what a worker left to it"
     return receipt
 
 
@@ -96,5 +92,5 @@ def discovered_by(settings: Settings, run_id: str, store: ObjectStore) -> Discov
     Raises:
         IntegrityError: a later version of this program wrote what the run left.
     """
-    body = require_known_run(*layout.run_key(settings, run_id, ""), store)
-    return _decode_discovery(body) if body else DiscoveryLine(Skipped(0, 0))
+    body = require_known_run(*settings.layout.run(run_id), store)
+    return _decode_discovery(body) if body else DiscoveryLine()

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from functools import partial
+from typing import Any, NamedTuple
 
 from compactor.clock import instant
-from compactor.discovery.counting import Count
-from compactor.discovery.fleet import Fleet
 from compactor.discovery.forecast import Forecast
 from compactor.discovery.search import dates_of
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
-from compactor.log.log_reader import StoredLog
-from compactor.log.log_search import logs_for_key
+from compactor.log.log_reader import StoredLog, logs_for_key
 from compactor.log.manifest import ManifestRow
 from compactor.model import Partition, Quarantined, SkipReason, SourceObject
 from compactor.outputs.detection import decided_by
+from compactor.planning.partition_listing import ListAfter, Pages
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
 from compactor.registry.streams import PartitionScheme
@@ -35,7 +34,7 @@ from compactor.report.object_status import (
     there,
     unknown,
 )
-from compactor.report.reasons import moment_text, too_large, why_left
+from compactor.report.reasons import OVERSIZED, moment_text, too_large, why_left
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
 
@@ -46,7 +45,7 @@ _BY_PARTITION = (SkipReason.TOO_FEW, SkipReason.OPEN_PARTITION)
 
 
 class _Mention(NamedTuple):
-    """An entry of the log that names a source: compacted, delivered again, or quarantined."""
+    """An entry of the log that names a source: compacted or quarantined."""
 
     log: StoredLog
     commit: Commit
@@ -161,28 +160,20 @@ def _named(log: StoredLog, commit: Commit, key: str) -> Iterator[_Mention]:
 # Whether a run would take it
 
 
-class _OneKey:
-    """A store that lists only one object, and its instruction file if there is one."""
+def _only(store: ObjectStore, partition: Partition, *, key: str) -> ListAfter:
+    """Return what lists only one object, and its instruction file if there is one."""
 
-    def __init__(self, store: ObjectStore, key: str) -> None:
-        self._store, self._key = store, key
-
-    def __getattr__(self, name: str) -> Any:
-        """Forward all other requests to the store."""
-        return getattr(self._store, name)
-
-    def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
-    ) -> Iterator[Sequence[SourceObject]]:
-        """Yield the matching objects; stop once the listing is past the key."""
-        name = self._key.removesuffix(_INSTRUCTION)
+    def list_after(after: str) -> Pages:
+        name = key.removesuffix(_INSTRUCTION)
         wanted = {name, f"{name}{_INSTRUCTION}"}
-        for page in self._store.list_objects(bucket, name):
-            found = [one for one in page if one.key in wanted and one.key > start_after]
+        for page in store.list_objects(partition.bucket, name):
+            found = [one for one in page if one.key in wanted and one.key > after]
             if found:
                 yield found
             if page and page[-1].key > max(wanted):
                 return
+
+    return list_after
 
 
 def _candidate(
@@ -211,24 +202,15 @@ def _planned(
     if outside := _outside(settings, partition, inquiry.clock.now()):
         return outside, "outside_of_the_window"
     reason, when = _reason(inquiry, settings, present, partition)
-    if reason is None and _is_left_for_size(inquiry, settings, partition):
-        return f"no, oversized: its partition: {too_large(1)}", "oversized"
+    if reason == OVERSIZED:
+        return f"no, oversized: its partition: {too_large(1)}", OVERSIZED
     if reason is None:
         return f"yes: a run over {partition.path or '(root)'} compacts it now", ""
     return _no(reason, settings, when, known)
 
 
-def _is_left_for_size(inquiry: Inquiry, settings: Settings, partition: Partition) -> bool:
-    """Return whether the partition is too large for any worker, and there is no Spark for it."""
-    if settings.spark_engine != "none":
-        return False
-    log = CommitLog(inquiry.store, settings, partition)
-    count = Count(settings, inquiry.store, lambda _: log.load().committed, Fleet())
-    return count((partition, None))[1].oversized
-
-
 def _no(
-    reason: SkipReason, settings: Settings, when: str = "", known: Quarantined | None = None
+    reason: str, settings: Settings, when: str = "", known: Quarantined | None = None
 ) -> tuple[str, str]:
     if reason is SkipReason.QUARANTINED and known is not None:
         what = f"{known.reason}: {known.detail}"
@@ -251,8 +233,8 @@ def _outside(settings: Settings, partition: Partition, now: float) -> str:
 
 def _reason(
     inquiry: Inquiry, settings: Settings, present: SourceObject, partition: Partition
-) -> tuple[SkipReason | None, str]:
-    """Return why a plan skips the object, and until when; None if it takes it.
+) -> tuple[SkipReason | str | None, str]:
+    """Return why a plan skips the object, and until when; None if a worker or Spark takes it.
 
     Uses a run's own plan: first for the object alone and, if that takes it, for its whole
     partition.
@@ -260,18 +242,20 @@ def _reason(
     now = inquiry.clock.now()
     state = CommitLog(inquiry.store, settings, partition).load()
     left_alone = state.left_alone(decided_by(settings))
-    known = Knowledge(state.committed, left_alone, buckets=state.buckets)
+    known = Knowledge(state.committed, left_alone)
     alone = replace(settings, min_objects=1, open_partition_seconds=0)
-    store = cast(ObjectStore, _OneKey(inquiry.store, present.key))
-    planned = Forecast(alone, store, known, state.written_at).of(partition, now)
+    lists = partial(_only, inquiry.store, key=present.key)
+    planned = Forecast(alone, inquiry.store, known, lists).of(partition, now)
     for reason, skipped in planned.skipped.items():
         if present.key in skipped.examples:
             ready = moment_text(present.last_modified + settings.settle_seconds, now)
             return reason, f"a run from {ready} on takes it"
-    forecast = Forecast(settings, inquiry.store, known, state.written_at)
+    forecast = Forecast(settings, inquiry.store, known)
     planned = forecast.of(partition, now)
     if any(one.key == present.key for group in planned.groups for one in group.sources):
         return None, ""
+    if forecast.beyond.objects:
+        return (OVERSIZED if settings.spark_engine == "none" else None), ""
     ready = "" if forecast.waiting is None else moment_text(forecast.waiting.ready_at, now)
     when = f"a run from {ready} on takes it" if ready else ""
     reasons = (one for one in (*_BY_PARTITION, *planned.skipped) if one in planned.skipped)
@@ -301,8 +285,7 @@ def _position(commit: Commit, source: SourceObject) -> str:
         if row.source.key == source.key:
             place = f"source {number:,} of {len(commit.rows):,}"
             return place if output is None else f"{place} in {output.key}{_range(commit, row)}"
-    of = next((one.of for one in commit.again if one.source.key == source.key), 0)
-    return f"delivered again with the content of commit {of}"
+    raise AssertionError(f"commit {commit.sequence} does not name {source.key}")
 
 
 def _range(commit: Commit, row: ManifestRow) -> str:

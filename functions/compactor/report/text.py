@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from compactor.cleaning.clean_up_report import CleanUpReport
-from compactor.log.resting import Resting
+from compactor.formats.declaration import parse_formats
 from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost
+from compactor.report.declared import coverage_lines
 from compactor.report.reasons import dead_letter_line, first_of, hint_of, partition_count
 from compactor.report.rendering import Shown
 from compactor.sinks.table_receipts import TableReceipt
@@ -33,7 +34,7 @@ def shown(report: Mapping[str, Any], seconds: float) -> Shown:
         # All other figures would be zero.
         news = news or "nothing compacted"
     rows.append(("Seconds", "", f"{seconds:,.1f}"))
-    lines = []
+    lines = coverage(report)
     for reason, one in sorted(report["skipped"].items()):
         objects = plural(one["objects"], "object")
         lines.append(f"left alone: {objects}, {reason}{hint_of(reason)}")
@@ -49,22 +50,20 @@ def shown(report: Mapping[str, Any], seconds: float) -> Shown:
     return Shown(title, ("", "Before", "After"), rows, lines)
 
 
+def coverage(report: Mapping[str, Any]) -> list[str]:
+    """Return what each declaration covers of the run's objects; nothing if there were none."""
+    covered = report["totals"]["covered"]
+    return coverage_lines(parse_formats(report["settings"]["formats"]), covered) if covered else []
+
+
 def notes(report: Mapping[str, Any]) -> list[str]:
     """Return the warnings, and a line for everything that followed compaction."""
-    overwritten, dead_letters = report["overwritten"], report["totals"]["dead_letters"]
+    dead_letters = report["totals"]["dead_letters"]
     lines = [f"warning: {line}" for line in report["warnings"]]
-    if overwritten["objects"]:
-        such = ", ".join(overwritten["examples"])
-        lines.append(
-            f"{plural(overwritten['objects'], 'object')} came with new content at a key that was"
-            f" compacted before, such as {such}: both contents are in outputs"
-        )
     if dead_letters:
         lines.append(dead_letter_line(dead_letters, report["dead_letters"]))
     if report["spark"]:
         lines.append(f"by Spark: {first_of(report['spark'])}")
-    if report["resting"]["partitions"]:
-        lines.append(msgspec.convert(report["resting"], Resting).line)
     if report["table"] is not None:
         lines.append(msgspec.convert(report["table"], TableReceipt).line)
     if report["readers"] is not None:

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from compactor.destination import Destination
 from compactor.errors import UnreadableSource
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import SliceFacts
+from compactor.log.manifest import ManifestRow, SliceFacts
 from compactor.model import ObjectGroup, Quarantined, QuarantineReason, SourceObject
 from compactor.outputs.group_reading import Denials, ReadingTime, in_time
 from compactor.outputs.pending import PendingOutput

@@ -1,4 +1,4 @@
-"""CSV and TSV records as rows, by the names in their header."""
+"""Records of fields as rows: of CSV and TSV, and of AWS logs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from compactor.formats.columns import fields_of, unquoted
 from compactor.rows.json_rows import Converted
 from compactor.rows.json_values import Misfit
+from compactor.rows.log_records import fields_of_line, is_log
 from compactor.rows.records import Kind
 from compactor.rows.schema import near, simple
 from compactor.rows.values import Convert, csv_value
@@ -69,7 +70,11 @@ class CsvRows:
         if self._fault:
             raise Misfit(self._fault, unknown=self._unknown)
         if len(fields) != len(self._converts):
-            raise Misfit(f"fields: {len(fields)}, names in its header: {len(self._converts)}")
+            raise Misfit(
+                f"fields: {len(fields)}, names in its header: {len(self._converts)}"
+                if fields
+                else f"its fields are not those of {self._kind.kind}"
+            )
         row = []
         for (name, convert), text in zip(self._converts, fields, strict=True):
             try:
@@ -86,13 +91,15 @@ class CsvRows:
 
 
 def split(record: bytes, kind: Kind) -> list[str | None]:
-    """Return the fields of a record; None for one that is empty and has no quotes.
+    """Return the fields of a record; None for one without a value; none of another form.
 
     Raises:
         Misfit: it is not UTF-8.
     """
     dialect = kind.dialect
     try:
+        if is_log(kind.kind):
+            return fields_of_line(record.decode(), kind.kind)
         if (not dialect.quotes or b'"' not in record) and not dialect.backslash:
             return [text or None for text in record.decode().split(dialect.delimiter.decode())]
         fields = fields_of(record, dialect)

@@ -6,10 +6,9 @@ import hashlib
 import json
 import zlib
 
-from compactor import layout
 from compactor.destination import Destination
 from compactor.errors import InvalidInput
-from compactor.log.columnar import DeadLetters
+from compactor.log.entries import DeadLetters
 from compactor.model import ObjectGroup, Partition
 from compactor.ports import ObjectStore
 from compactor.rows.records import Kind
@@ -84,7 +83,7 @@ class DeadLetterRecords:
         digest = hashlib.blake2b(body, digest_size=8).hexdigest()
         partition = partition_of(destination, self._settings)
         name = f"{group.id}-{digest}.json"
-        bucket, key = layout.dead_letters_key(self._settings, partition, name)
+        bucket, key = self._settings.layout.dead_letters(partition.path, name)
         store.put(bucket, key, body, content_type="application/x-ndjson")
         return DeadLetters(bucket, key, len(body), zlib.crc32(body), len(self._lines))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from compactor.destination import Destination
-from compactor.errors import InvalidInput
 from compactor.model import ObjectGroup
 from compactor.outputs.group import dropping
 from compactor.outputs.group_reading import ReadingTime
@@ -13,8 +12,6 @@ from compactor.ports import ObjectStore
 from compactor.rows.convert import Given, convert
 from compactor.rows.merge import merge
 from compactor.settings.settings import Settings
-
-_REMEDY = "declare as parquet those whose columns are alike"
 
 
 def store_rows(
@@ -34,25 +31,14 @@ def store_rows(
         time: for reading; sources that do not fit into it are left to the next plan.
 
     Raises:
-        InvalidInput: sources that are declared have no common schema, or the given schema is
-            invalid. Undeclared ones are quarantined.
+        InvalidInput: the given schema is invalid, or no record fits it.
         SourceChanged: a source differs from the listing; nothing was written.
         NothingReadable: this role can read none of many sources.
         IntegrityError: the rows written are not the rows read; what was stored is dropped.
         TransientStoreError: the store did not answer; what was stored is dropped, if possible.
     """
     given = Given(group, settings, store, destination, time)
-    key = group.sources[0].key
-    if not settings.merges(key):
-        pending = convert(given)
-    else:
-        try:
-            pending = merge(given)
-        except InvalidInput as error:
-            if settings.declared(key) is not None:
-                raise
-            # Only their names say that they belong together.
-            return PendingOutput.of_none(group, f"{error}; formats decides: {_REMEDY}")
+    pending = merge(given) if settings.merges(group.sources[0].key) else convert(given)
     with dropping(pending.output, store):
         check_pending(pending)
     return pending

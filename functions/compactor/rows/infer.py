@@ -1,7 +1,8 @@
 """Infers the columns of records without a schema.
 
 JSON has types, which are those of Spark's reader, but that numbers which no type holds exactly are
-text. CSV has no types: a column becomes a number only if every value in it is written exactly as
+text. So are objects without a fixed shape, such as the parameters of any request: each as its JSON.
+CSV has no types: a column becomes a number only if every value in it is written exactly as
 that number would be, so that 007 remains text. Nothing becomes a date.
 """
 
@@ -17,13 +18,17 @@ from compactor.rows.csv_rows import split
 from compactor.rows.json_rows import decoded
 from compactor.rows.json_values import Misfit, Number
 from compactor.rows.records import JSON, Block, Kind
-from compactor.rows.schema import SchemaClash, near, widened
+from compactor.rows.schema import SchemaClash, leaves, near, widened
 from compactor.rows.values import Convert, csv_value, is_equal
 
 _LONG = 1 << 63
 _MOST_DIGITS = 38
 # Levels of structs and arrays in a column. Readers of Parquet end at some hundred.
 _DEEPEST = 50
+# Objects are text if an object that is not empty has at most half of so many members on average, or
+# if a struct would have more leaves.
+_MANY_MEMBERS = 4
+_MOST_LEAVES = 200
 # A long has up to 19 digits.
 _DIGITS_OF_LONG = 20
 # Types of CSV columns other than text.
@@ -42,6 +47,8 @@ class _Seen:
         fits_double: whether a double holds all of its whole numbers.
         digits: of the longest whole number that is no long.
         members: of the objects, by name.
+        objects: number of objects that are not empty.
+        present: number of members, null or not, of all objects.
         element: of the arrays.
     """
 
@@ -50,6 +57,8 @@ class _Seen:
     fits_double: bool = True
     digits: int = 0
     members: dict[str, _Seen] | None = None
+    objects: int = 0
+    present: int = 0
     element: _Seen | None = None
 
     def add(self, value: Any, levels: int = _DEEPEST) -> None:
@@ -71,6 +80,8 @@ class _Seen:
     def _add_members(self, value: dict[str, Any], levels: int) -> None:
         if self.members is None:
             self.members = {}
+        self.objects += bool(value)
+        self.present += len(value)
         for name, one in value.items():
             member = self.members.get(name)
             if member is None:
@@ -103,10 +114,16 @@ class _Seen:
         if self.element is not None:
             return pa.list_(pa.field("element", self.element.type()))
         if self.members is not None:
-            fields = usual(self.members)
-            # No file holds a struct without members.
-            return pa.struct(fields) if fields else pa.null()
+            return self._struct(self.members)
         return self._scalar()
+
+    def _struct(self, members: dict[str, _Seen]) -> pa.DataType:
+        if len(members) >= _MANY_MEMBERS and 2 * self.present <= len(members) * self.objects:
+            return pa.string()
+        fields = usual(members)
+        # No file holds a struct without members.
+        kind = pa.struct(fields) if fields else pa.null()
+        return kind if leaves(kind) <= _MOST_LEAVES else pa.string()
 
     def _scalar(self) -> pa.DataType:
         if self.kinds == {"bool"}:

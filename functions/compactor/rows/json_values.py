@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -38,27 +39,45 @@ class Number(str):
 JSON_VALUES = msgspec.json.Decoder(float_hook=Number)
 
 
-def json_text(value: Any, levels: int = DEEPEST) -> str:
+def json_text(value: Any) -> str:
     """Return a decoded value as JSON, its numbers as they were written.
 
-    Args:
-        value: to be written.
-        levels: of arrays and objects that it may have.
-
     Raises:
-        Misfit: it has more levels, or an object in it has a name twice.
+        Misfit: it has more than 200 levels of arrays and objects, or an object in it has a name
+            twice.
     """
-    if type(value) is Number:
-        return value
-    if not isinstance(value, dict | list):
-        return msgspec.json.encode(value).decode()
-    if not levels:
+    text = plain_text(value)
+    for level in levels_of(value):
+        for container in level:
+            require_names_once(container)
+    return text
+
+
+def plain_text(value: Any) -> str:
+    """Return the same for a value in which no object is a :class:`Repeated`."""
+    try:
+        text = msgspec.json.encode(value, enc_hook=_as_written).decode()
+    except RecursionError:
+        raise Misfit(TOO_DEEP) from None
+    if (
+        text.count("[") + text.count("{") > DEEPEST
+        and len([*islice(levels_of(value), DEEPEST + 1)]) > DEEPEST
+    ):
         raise Misfit(TOO_DEEP)
-    require_names_once(value)
-    if isinstance(value, list):
-        return f"[{','.join([json_text(one, levels - 1) for one in value])}]"
-    found = [f"{json_text(name)}:{json_text(one, levels - 1)}" for name, one in value.items()]
-    return f"{{{','.join(found)}}}"
+    return text
+
+
+def _as_written(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(value.encode())
+
+
+def levels_of(value: Any) -> Iterator[list[Any]]:
+    """Yield the arrays and objects of each level of a value, the outermost first."""
+    level = [value] if isinstance(value, dict | list) else []
+    while level:
+        yield level
+        parts = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for one in chain.from_iterable(parts) if isinstance(one, dict | list)]
 
 
 def json_start(value: Any, most: int) -> str:
@@ -89,8 +108,32 @@ def _tokens(value: Any) -> Iterator[str]:
 
 
 def with_repeated(record: bytes) -> Any:
-    """Return a JSON value, in which an object that has a name twice is a :class:`Repeated`."""
-    return json.loads(record, object_pairs_hook=_object, parse_float=Number)
+    """Return a JSON value, in which an object that has a name twice is a :class:`Repeated`.
+
+    Raises:
+        Misfit: it has more levels than Python's parser takes.
+    """
+    try:
+        return json.loads(record, object_pairs_hook=_object, parse_float=Number)
+    except RecursionError:
+        raise Misfit(TOO_DEEP) from None
+
+
+def distinct_names(record: bytes) -> int | None:
+    """Return the number of names in all objects of a JSON value; None if one has a name twice."""
+    count = 0
+
+    def take(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal count
+        count += len(pairs)
+        if len(dict(pairs)) != len(pairs):
+            raise Misfit
+
+    try:
+        json.loads(record, object_pairs_hook=take)
+    except (Misfit, RecursionError):
+        return None
+    return count
 
 
 class Repeated(dict[str, Any]):
@@ -100,8 +143,8 @@ class Repeated(dict[str, Any]):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    return found if len(found) == len(pairs) else Repeated(found)
+    value = dict(pairs)
+    return value if len(value) == len(pairs) else Repeated(value)
 
 
 def require_names_once(value: Any) -> None:

@@ -6,8 +6,7 @@ from contextlib import closing
 
 import pyarrow as pa
 
-from compactor.log.manifest import ManifestRow
-from compactor.log.slice_facts import SliceFacts
+from compactor.log.manifest import ManifestRow, SliceFacts
 from compactor.model import SourceObject
 from compactor.outputs.group_reading import in_time
 from compactor.outputs.pending import PendingOutput
@@ -21,11 +20,10 @@ def merge(given: Given) -> PendingOutput:
     """Read a group's Parquet sources, write their rows to one output, and store it.
 
     Sources that are not Parquet, whose rows cannot be read, or whose columns no output holds, are
-    quarantined.
+    quarantined. If no type holds a column of two sources without loss, one of them is left to an
+    output of its own.
 
     Raises:
-        InvalidInput: no type holds a column of two sources without loss; names the column,
-            both types and a source of each.
         SourceChanged: a source differs from the listing.
         NothingReadable: this role can read none of many sources.
         IntegrityError: the rows read back are not those of the sources.
@@ -33,14 +31,18 @@ def merge(given: Given) -> PendingOutput:
     """
     sources = open_sources(given.group.sources, given.store)
     # Terminates: each iteration leaves out another source.
-    while sources.footers:
+    while sources.schema.names:
         try:
             return _merged(given, sources)
         except UnreadableRows as error:
             # Some of its rows may be in the output already, so that is written again.
             sources = sources.without(sources.unreadable() or [error.quarantined])
     return PendingOutput(
-        group=given.group, output=None, rows=(), quarantined=tuple(sources.quarantined)
+        group=given.group,
+        output=None,
+        rows=(),
+        quarantined=tuple(sources.quarantined),
+        misfits=sources.misfits,
     )
 
 
@@ -64,4 +66,5 @@ def _merged(given: Given, sources: ParquetSources) -> PendingOutput:
         rows=tuple(rows),
         quarantined=tuple(sources.quarantined),
         later=tuple(later),
+        misfits=sources.misfits,
     )

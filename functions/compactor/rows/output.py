@@ -12,15 +12,14 @@ import pyarrow.parquet as pq
 
 from compactor.destination import Destination
 from compactor.encoding.encoders import encoder
+from compactor.encoding.row_digest import RowDigest
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.formats import content_type
-from compactor.log.columnar import Columnar, DeadLetters
-from compactor.log.entries import Output
+from compactor.log.entries import Columnar, DeadLetters, Output
 from compactor.model import Compression, Format, ObjectGroup
 from compactor.outputs.output_writer import OutputWriter
 from compactor.ports import ObjectStore
-from compactor.rows.digest import RowDigest
-from compactor.rows.schema import simple, to_spark_json
+from compactor.rows.schema import leaves, simple, to_spark_json
 from compactor.sizes import MIB
 
 #: Codec of outputs whose sources have no Parquet codec, or one that few readers support.
@@ -30,9 +29,8 @@ KNOWN_CODECS = frozenset({"none", "snappy", "gzip", "zstd"})
 #: Size of a row group in memory, before it is encoded.
 ROW_GROUP_BYTES = 64 * MIB
 _PIECE_BYTES = 4 * MIB
-# Size of the batches that are read back.
-_READ_ROWS, _READ_BYTES = 8_192, 8 * MIB
-# Arrays held in memory: each takes some hundred bytes besides its values.
+_READ_BYTES = 8 * MIB
+# Arrays in memory: each takes some hundred bytes besides its values.
 _MOST_ARRAYS = 50_000
 # Column chunks of one output, whose metadata is held until its end.
 _MOST_CHUNKS = 250_000
@@ -57,8 +55,8 @@ class RowsOutput:
         self._held: list[pa.Table] = []
         self._held_bytes = 0
         self._written = RowDigest()
+        self._leaves = leaves(schema)
         self._chunks = 0
-        self._largest_row = 1
 
     @property
     def rows(self) -> int:
@@ -77,7 +75,7 @@ class RowsOutput:
         self._held_bytes += table.nbytes
         if self._held_bytes >= ROW_GROUP_BYTES:
             self._write()
-        elif len(self._held) * table.num_columns > _MOST_ARRAYS:
+        elif len(self._held) * self._leaves > _MOST_ARRAYS:
             self._held = [pa.concat_tables(self._held).combine_chunks()]
 
     def store(
@@ -130,12 +128,12 @@ class RowsOutput:
         """Write the rows held as one row group."""
         if not self._held:
             return
-        table = pa.concat_tables(self._held)
-        self._chunks += table.num_columns
+        self._chunks += self._leaves
         if self._chunks > _MOST_CHUNKS:
-            accepted = f"fewer than {table.num_columns:,} columns for as many records"
+            accepted = f"fewer than {self._leaves:,} columns and members for as many records"
             raise InvalidInput("parquet_schema", None, accepted)
-        self._largest_row = max(self._largest_row, self._held_bytes // table.num_rows)
+        # Digest and writer take each column of each piece by itself.
+        table = pa.concat_tables(self._held).combine_chunks()
         self._held.clear()
         self._held_bytes = 0
         self._written.add(table)
@@ -152,18 +150,15 @@ class RowsOutput:
 
     def _read_back(self) -> RowDigest:
         found = RowDigest()
-        rows = max(1, min(_READ_ROWS, _READ_BYTES // self._largest_row))
-        buffer = _READ_BYTES // max(8, len(self._schema))
+        buffer = _READ_BYTES // max(8, self._leaves)
         with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=buffer) as file:
             if file.schema_arrow.types != self._schema.types:
                 columns, wanted = (
                     ", ".join(map(simple, one.types)) for one in (file.schema_arrow, self._schema)
                 )
                 raise IntegrityError(f"the output has columns of {columns}, not {wanted}")
-            # Row by row group: a batch over several would have more than one of them in memory.
             for number in range(file.num_row_groups):
-                for batch in file.iter_batches(rows, [number], use_threads=False):
-                    found.add(batch)
+                found.add(file.read_row_group(number, use_threads=False))
         return found
 
     def _upload(

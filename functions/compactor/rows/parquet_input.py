@@ -7,11 +7,12 @@ the footer is read by ranges, and the rest when their turn comes.
 from __future__ import annotations
 
 import gc
+import hashlib
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -21,14 +22,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compactor.encoding.parquet_file import DAMAGES, ReadRange, first_line, open_parquet
-from compactor.errors import InvalidInput, UnreadableSource
-from compactor.model import Quarantined, QuarantineReason, SourceObject
+from compactor.errors import UnreadableSource
+from compactor.model import (
+    Compression,
+    Format,
+    Quarantined,
+    QuarantineReason,
+    Signature,
+    SourceObject,
+)
 from compactor.outputs.group_reading import Denials
 from compactor.ports import ObjectStore, SourceBody
 from compactor.rows.batch_sizes import BATCH_BYTES, Reading, plan_reading
 from compactor.rows.conform import conformed_batch, decoded_bytes
 from compactor.rows.parquet_types import columns_of
-from compactor.rows.schema import SUPERSET_ACCEPTED, SchemaClash, merged
+from compactor.rows.schema import SchemaClash, merged, to_spark_json
 from compactor.rows.sink import with_origin_columns
 from compactor.sizes import MIB
 
@@ -56,6 +64,10 @@ class Footer:
     reading: Reading
 
 
+# Of an object without bytes, which has no rows.
+_EMPTY = Footer(0, pa.schema([]), Reading((), (), 0, ""))
+
+
 @dataclass(slots=True)
 class ParquetSources:
     """The sources of one group, whose footers were read.
@@ -65,13 +77,16 @@ class ParquetSources:
         footers: of each readable source, in the given order.
         quarantined: sources that are not complete Parquet objects, or have columns that outputs
             cannot hold.
-        schema: the safe superset of the columns of the readable sources.
+        misfits: signatures of the sources with a column that clashes with one of most sources, by
+            identity. They belong in an output of their own.
+        schema: the safe superset of the columns of the other readable sources.
         kept: content of the sources that are read only once, by key.
     """
 
     store: ObjectStore
     footers: list[tuple[SourceObject, Footer]] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
+    misfits: dict[bytes, Signature] = field(default_factory=dict)
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     kept: dict[str, bytes] = field(default_factory=dict, repr=False)
 
@@ -109,7 +124,7 @@ class ParquetSources:
         """
         schema = with_origin_columns(self.schema) if origins else self.schema
         key, position = pa.scalar(body.source.key, pa.string()), 0
-        for batch in _batches(body, reading, self.schema):
+        for batch in _batches(body, reading, self.schema) if reading.batch_rows else ():
             rows = batch.num_rows
             own = (pa.repeat(key, rows), pa.arange(position, position + rows)) if origins else ()
             yield pa.RecordBatch.from_arrays([*batch.columns, *own], schema=schema)
@@ -151,8 +166,6 @@ def open_sources(sources: Sequence[SourceObject], store: ObjectStore) -> Parquet
     """Read the footers of a group's sources.
 
     Raises:
-        InvalidInput: no type holds a column of two sources without loss; names the column, both
-            types and a source of each.
         SourceChanged: a source differs from the listing.
         NothingReadable: this role can read none of many sources.
     """
@@ -165,6 +178,12 @@ def open_sources(sources: Sequence[SourceObject], store: ObjectStore) -> Parquet
         files = pool.map(partial(_opened_at, store), sources[kept:])
         for source, file in zip(sources[kept:], files, strict=True):
             opening.add(source, file)
+    alike = _alike(found.footers)
+    for source, footer in found.footers:
+        if id(footer.columns) not in alike:
+            found.misfits[source.identity] = _signature(footer.columns)
+            found.kept.pop(source.key, None)
+    found.footers = [one for one in found.footers if id(one[1].columns) in alike]
     found.schema = _superset(found.footers)
     return found
 
@@ -204,6 +223,9 @@ class _Opening:
 
     def add(self, source: SourceObject, file: _Opened) -> None:
         """Add a source, given as an open file, or why it cannot be opened."""
+        if not source.size:
+            self._found.footers.append((source, _EMPTY))
+            return
         try:
             if isinstance(file, UnreadableSource):
                 raise file
@@ -228,6 +250,10 @@ class _Opening:
             if schema.equals(file.schema) and its_metadata == metadata:
                 return columns
         columns = columns_of(file)
+        try:
+            merged(pa.schema([]), columns)
+        except SchemaClash as clash:
+            raise UnreadableSource(QuarantineReason.UNSUPPORTED_TYPE, str(clash)) from clash
         known.append((file.schema, metadata, columns))
         return columns
 
@@ -244,36 +270,30 @@ def _opened_at(store: ObjectStore, source: SourceObject) -> _Opened:
     return _opened(partial(store.read_range, source), source)
 
 
-def _superset(footers: Sequence[tuple[SourceObject, Footer]]) -> pa.Schema:
-    examples: dict[int, tuple[SourceObject, pa.Schema]] = {}
-    for source, footer in footers:
-        examples.setdefault(id(footer.columns), (source, footer.columns))
+def _alike(footers: Sequence[tuple[SourceObject, Footer]]) -> set[int]:
+    """Return the ids of the columns that have a safe superset, those of most sources first."""
+    counts = Counter(id(footer.columns) for _, footer in footers)
+    every = {id(footer.columns): footer.columns for _, footer in footers}
+    alike: set[int] = set()
     superset = pa.schema([])
-    earlier: list[tuple[SourceObject, pa.Schema]] = []
-    for source, columns in examples.values():
-        try:
-            superset = merged(superset, columns)
-        except SchemaClash as clash:
-            first = _first_with(clash.one, columns, earlier) or source
-            found = f"{clash.one} in {first.key}, {clash.two} in {source.key}"
-            raise InvalidInput(f"column {clash.column}", found, SUPERSET_ACCEPTED) from clash
-        earlier.append((source, columns))
-    if earlier and not superset.names:
-        raise InvalidInput("source", earlier[0][0].key, "an object with columns")
+    # Of equally many, those that were found first.
+    for number, _ in counts.most_common():
+        with suppress(SchemaClash):
+            superset = merged(superset, every[number])
+            alike.add(number)
+    return alike
+
+
+def _superset(footers: Sequence[tuple[SourceObject, Footer]]) -> pa.Schema:
+    superset = pa.schema([])
+    for columns in {id(footer.columns): footer.columns for _, footer in footers}.values():
+        superset = merged(superset, columns)
     return superset
 
 
-def _first_with(
-    kind: str, columns: pa.Schema, earlier: Sequence[tuple[SourceObject, pa.Schema]]
-) -> SourceObject | None:
-    """Return the first source whose columns by themselves clash with these."""
-    for source, other in earlier:
-        try:
-            merged(other, columns)
-        except SchemaClash as clash:
-            if clash.one == kind:
-                return source
-    return earlier[0][0] if earlier else None
+def _signature(columns: pa.Schema) -> Signature:
+    digest = hashlib.blake2b(to_spark_json(columns).encode(), digest_size=16)
+    return Signature(Format.PARQUET, Compression.NONE, dialect=digest.digest())
 
 
 _OPTIONS: Mapping[str, Any] = {

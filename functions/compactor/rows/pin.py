@@ -14,8 +14,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from compactor.decoding import require_version
-from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, TransientStoreError
-from compactor.layout import parquet_schema_key, parquet_schemas_prefix
+from compactor.documents import create_once
+from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.ports import ObjectStore
 from compactor.rows.ddl import parse_ddl
 from compactor.rows.schema import (
@@ -61,14 +61,11 @@ def pinned_schema(
         wanted = _wanted(pinned, given, settings, infer)
         if pinned is not None and wanted == pinned:
             return wanted
-        bucket, key = parquet_schema_key(settings, sequence + 1)
+        bucket, key = settings.layout.parquet_schema(sequence + 1)
         document = {"version": _VERSION, "schema": spark_document(wanted)}
-        try:
-            store.create(bucket, key, json.dumps(document, indent=1).encode())
-        except AlreadyExists:
-            continue
-        return wanted
-    prefix = parquet_schemas_prefix(settings)[1]
+        if create_once(store, (bucket, key), json.dumps(document, indent=1).encode()):
+            return wanted
+    prefix = settings.layout.parquet_schemas[1]
     raise TransientStoreError(f"{_MOST_RACES} other schemas came first below {prefix}")
 
 
@@ -143,7 +140,7 @@ def _require_superset(pinned: pa.Schema, given: pa.Schema, settings: Settings) -
 
 def _load(settings: Settings, store: ObjectStore) -> tuple[int, pa.Schema | None]:
     """Return the number of the latest pin and its columns; 0 and None if there is no pin."""
-    bucket, prefix = parquet_schemas_prefix(settings)
+    bucket, prefix = settings.layout.parquet_schemas
     keys = [entry.key for page in store.list_objects(bucket, prefix) for entry in page]
     if not keys:
         return 0, None

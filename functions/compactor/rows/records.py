@@ -25,6 +25,7 @@ from compactor.formats.spec import malformed
 from compactor.model import Format, QuarantineReason
 from compactor.outputs import plain_content as plain
 from compactor.outputs.detection import Detector
+from compactor.rows.log_records import log_records
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 
@@ -34,15 +35,16 @@ BLOCK_BYTES = 4 * MIB
 #: its length.
 LONGEST_RECORD_BYTES = 8 * MIB
 JSON = "json"
-_KINDS = {spec.format: spec.rows for spec in SPECS if spec.rows in {JSON, "csv", "tsv"}}
+_KINDS = {spec.format: spec.rows for spec in SPECS if spec.rows not in {"", "parquet"}}
 
 
 class Kind(NamedTuple):
-    """Records of one shape: JSON objects, or CSV and TSV records under one header.
+    """Records of one shape: JSON objects, or records of the same columns.
 
     Attributes:
-        kind: ``json``, ``tsv`` or ``csv``.
-        header: names of the columns, for CSV and TSV.
+        kind: ``json``, ``tsv``, ``csv``, ``vpc_flow``, ``cloudfront``, or the name of the form of
+            an access log.
+        header: names of the columns, but for JSON.
         dialect: of CSV and TSV.
     """
 
@@ -96,6 +98,10 @@ def blocks_of(
     longest = min(settings.limits.max_document_bytes, LONGEST_RECORD_BYTES)
     if kind == JSON:
         yield from _blocks(Kind(JSON), _json_records(content, found, settings, longest))
+        return
+    if kind not in {"csv", "tsv"}:
+        name, columns, records = log_records(found, _single(_lines(content.chunks(), longest)))
+        yield from _blocks(Kind(name, columns), records)
         return
     begin = Begin.of(found)
     records = _column_records(content, begin, longest)

@@ -170,6 +170,15 @@ def simple(kind: pa.DataType | pa.Schema) -> str:
     return _SIMPLE_NAMES[kind] if kind in _SIMPLE_NAMES else _decimal_name(kind)
 
 
+def leaves(kind: pa.DataType | pa.Schema) -> int:
+    """Return the number of columns that a Parquet file has for a type."""
+    if isinstance(kind, pa.Schema) or kinds.is_struct(kind):
+        return sum(leaves(member.type) for member in kind)
+    if kinds.is_list(kind):
+        return leaves(kind.value_type)
+    return leaves(kind.key_type) + leaves(kind.item_type) if kinds.is_map(kind) else 1
+
+
 def merged(one: pa.Schema, two: pa.Schema) -> pa.Schema:
     """Return the safe superset of two schemas, in the order of the first.
 

@@ -16,6 +16,7 @@ from compactor.rows.infer import Inferred
 from compactor.rows.json_rows import JsonRows
 from compactor.rows.output import RowsOutput
 from compactor.rows.records import BLOCK_BYTES, JSON, Block, Kind
+from compactor.rows.schema import leaves
 from compactor.sinks.upserts import POSITION, SOURCE_KEY
 
 # Most values of one conversion, as each takes memory even if it is null.
@@ -91,7 +92,8 @@ class RowSink:
         self._with_origins = origins
         self._exact = exact
         self._json = JsonRows(schema, exact=exact)
-        self._most_rows = max(1, _MOST_VALUES // max(1, len(schema)))
+        self._leaves = leaves(schema)
+        self._repeated_leaves = max((_repeated_leaves(column.type) for column in schema), default=0)
         self._csv: dict[Kind, CsvRows] = {}
         self._held: list[tuple[Origin, Block]] = []
         self._held_bytes = 0
@@ -124,8 +126,12 @@ class RowSink:
         self._last = held[-1][0]
         records = [record for _, block in held for record in block.records]
         self.counted += len(records)
-        for start in range(0, len(records), self._most_rows):
-            self._convert(records[start : start + self._most_rows], held, start)
+        start = values = 0
+        for end, record in enumerate(records, 1):
+            values += self._leaves + self._repeated_leaves * record.count(b"{")
+            if values >= _MOST_VALUES or end == len(records):
+                self._convert(records[start:end], held, start)
+                start, values = end, 0
 
     def _convert(
         self, records: Sequence[bytes], held: list[tuple[Origin, Block]], start: int
@@ -161,6 +167,14 @@ class RowSink:
         keys = pa.array([origin.key for origin, _ in fitting], pa.string())
         positions = pa.array([position for _, position in fitting], pa.int64())
         return pa.table([*table.columns, keys, positions], schema=with_origin_columns(self._schema))
+
+
+def _repeated_leaves(kind: pa.DataType) -> int:
+    """Return how many values one object within a list of a column may have."""
+    if pa.types.is_list(kind) and not pa.types.is_list(kind.value_type):
+        return leaves(kind.value_type) if pa.types.is_struct(kind.value_type) else 0
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    return max(map(_repeated_leaves, inner), default=0)
 
 
 def _places(held: list[tuple[Origin, Block]]) -> Iterator[tuple[Origin, int]]:

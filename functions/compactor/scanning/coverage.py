@@ -9,12 +9,9 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from compactor.discovery.estimate import PASSES, of_functions, of_numbers
-from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, processors_of
-from compactor.discovery.speed import speed_for
-from compactor.discovery.work_items import Largest
 from compactor.limits import USUAL
 from compactor.money import KEYS_PER_LIST, Holding, RunWork
+from compactor.money.estimate import PARTITION_SECONDS, of_functions, of_numbers, speed_for
 from compactor.scanning.layouts import Layout
 from compactor.scanning.listing import Counts, Listed, target_of
 from compactor.scanning.proposals import Proposal
@@ -68,11 +65,12 @@ class Coverage:
         read, size = total.objects - total.large, total.bytes - total.large_bytes
         parts = size / USUAL.part_bytes + total.large_bytes / USUAL.copy_part_bytes
         requests = of_numbers(self.partitions, self.outputs, read, parts)
-        requests["LIST"] += PASSES * max(self.partitions, -(-total.objects // KEYS_PER_LIST))
-        speed = speed_for(self.proposals[0].example, settings).on(processors_of(USUAL_WORKER_MB))
+        # Of the log, and of the sources.
+        requests["LIST"] += self.partitions
+        requests["LIST"] += max(self.partitions, -(-total.objects // KEYS_PER_LIST))
+        speed = speed_for(self.proposals[0].example, settings)
         seconds = PARTITION_SECONDS * self.partitions + speed.seconds(read, size)
-        largest = Largest(total.objects // self.partitions, size // self.partitions)
-        functions = of_functions(self.partitions, largest, seconds, settings, USUAL_WORKER_MB)
+        functions = of_functions(self.partitions, seconds, settings)
         return RunWork(dict(requests)) + functions
 
 

@@ -53,7 +53,7 @@ def fields_from(args: argparse.Namespace) -> dict[str, Any]:
     for name, spec in FIELDS.items():
         value = getattr(args, name, None)
         if value is not None:
-            given[name] = _value(spec, value) if isinstance(value, str) else value
+            given[name] = value_of(spec, value) if isinstance(value, str) else value
     return given
 
 
@@ -85,7 +85,7 @@ def _help(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def _value(spec: FieldSpec, text: str) -> object:
+def value_of(spec: FieldSpec, text: str) -> object:
     """Convert an option's text to what the field accepts: text, else a number, else JSON.
 
     Raises:

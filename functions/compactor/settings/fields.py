@@ -31,7 +31,7 @@ from compactor.settings.specs import (
     whole,
 )
 from compactor.settings.tables import TABLE_ACCEPTED, parse_table
-from compactor.settings.units import days, real_seconds, seconds, size, whole_days
+from compactor.settings.units import days, seconds, size, whole_days
 from compactor.settings.uris import SOURCE_ACCEPTED, URI_ACCEPTED, parse_location, parse_source
 from compactor.settings.windows import (
     DATE_FORMAT_ACCEPTED,
@@ -39,7 +39,7 @@ from compactor.settings.windows import (
     parse_date_format,
     parse_moment,
 )
-from compactor.sizes import MIB, TIB
+from compactor.sizes import GIB, MIB, TIB
 
 _WHERE, _PARTITIONS, _WHICH = "Where", "Partitions", "Which objects"
 _SIZES, _FORMATS = "Sizes", "Formats"
@@ -60,8 +60,8 @@ _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
 _MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
 _SECONDS = seconds(0, 366 * 86_400)
 _ENGINE = matching(
-    r"emr|emr_serverless|none|j-[A-Za-z0-9]{1,64}",
-    '"emr", "emr_serverless", "none", or the id of a running EMR cluster, such as j-2AXXXXXXGAPLF',
+    r"emr_serverless|none|j-[A-Za-z0-9]{1,64}",
+    '"emr_serverless", "none", or the id of a running EMR cluster, such as j-2AXXXXXXGAPLF',
 )
 
 
@@ -214,17 +214,6 @@ class RunFields:
     retry_quarantined: Annotated[
         bool,
         Declared(_WHICH, False, flag(), "Try objects again that an earlier run could not read."),
-    ]
-    bucket_copies: Annotated[
-        str,
-        Declared(
-            _WHICH,
-            "refuse",
-            one_of("refuse", "compact"),
-            "What to do with a partition whose objects were already compacted from another bucket,"
-            " under the same key and with the same ETag, as after copying a bucket: refuse the"
-            " partition, or compact them again.",
-        ),
     ]
     target_bytes: Annotated[
         int | None,
@@ -381,30 +370,30 @@ class RunFields:
             "auto",
             one_of("auto", "worker", "spark"),
             "What compacts the partitions. auto: a worker each, and Spark those that are too large"
-            " for one (lambda_max_seconds). worker: workers, called again until the largest is"
+            " for one (lambda_max_bytes). worker: workers, called again until the largest is"
             " done. spark: Spark, whatever their size.",
         ),
     ]
-    lambda_max_seconds: Annotated[
-        float,
+    lambda_max_bytes: Annotated[
+        int,
         Declared(
             _RUN,
-            600,
-            real_seconds(0, 7 * 86_400),
-            "With engine auto, partitions that would take one worker longer go to Spark, as do"
-            " those with more than 1,000,000 candidates. Estimated from objects, bytes and format"
-            " by the speeds in discovery/speed.py. A Lambda function may run for 900 seconds.",
+            20 * GIB,
+            size(0, 4 * TIB),
+            "With engine auto, the most that a worker takes of one partition in a run, as stored;"
+            " and it takes 1,000,000 objects at most. Spark takes the rest. 20 GiB take a worker 3"
+            " minutes uncompressed, and 16 of gzip: two calls.",
         ),
     ]
     spark_engine: Annotated[
         str,
         Declared(
             _RUN,
-            "emr",
+            "emr_serverless",
             _ENGINE,
-            "Where Spark runs. emr: on an EMR cluster created for the run and terminated after it."
-            " emr_serverless: on EMR Serverless. The id of a cluster: as a step on that running"
-            " cluster. none: nowhere; partitions that need Spark are left alone and reported.",
+            "Where Spark runs. emr_serverless: on EMR Serverless. The id of a cluster: as a step on"
+            " that running cluster. none: nowhere; partitions that need Spark are left alone and"
+            " reported.",
         ),
     ]
     max_concurrency: Annotated[

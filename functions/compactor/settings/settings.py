@@ -15,8 +15,9 @@ from compactor.errors import InvalidInput
 from compactor.formats import Declaration, spec_of
 from compactor.formats.parquet import is_merged
 from compactor.limits import USUAL, WorkerLimits
-from compactor.model import Format
+from compactor.model import Format, Partition
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
+from compactor.settings.layout import StateLayout
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
 from compactor.settings.reader_checks import check_readers
 from compactor.settings.tables import TableAddress, parse_table, require_readable_key
@@ -39,8 +40,6 @@ PLAIN_FORMAT = "format"
 _DELTA_OWN = ("_delta", "_change_data")
 # An absolute path: Spark runs in another directory. This is the only database it has a driver for.
 _SQLITE = "sqlite:////"
-# Formats whose records have named fields, and so can become rows.
-_ROW_FORMATS = tuple(one for one in Format if spec_of(one).rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +98,16 @@ class Settings(RunFields):
 
     def declared(self, key: str) -> Declaration | None:
         """Return what is declared of a source, by its key; None for nothing."""
+        number = self.declaration_number(key)
+        return self.formats[number - 1] if number else None
+
+    def declaration_number(self, key: str) -> int:
+        """Return the number in ``formats``, from 1, of what is declared of a source; 0: nothing."""
         if not self.formats:
-            return None
+            return 0
         relative = key.removeprefix(self.source.root.prefix)
-        return next((one for one in self.formats if one.matches(relative)), None)
+        matching = (number for number, one in enumerate(self.formats, 1) if one.matches(relative))
+        return next(matching, 0)
 
     def declared_for_output(self, key: str) -> Declaration | None:
         """Return what is declared of the sources of an output, by the output's key.
@@ -159,6 +164,12 @@ class Settings(RunFields):
         """Whether Spark compacts every partition: a table with a key is merged right after."""
         return self.engine == "spark" or bool(self.upsert_key)
 
+    def is_oversized(self, objects: int, size: int) -> bool:
+        """Return whether so many sources are more than a worker takes of a partition in a run."""
+        if self.all_on_spark or self.engine == "worker":
+            return self.all_on_spark
+        return objects > self.limits.lambda_max_objects or size > self.lambda_max_bytes
+
     @property
     def destination(self) -> S3Uri:
         """Where outputs are written."""
@@ -168,6 +179,20 @@ class Settings(RunFields):
     def state(self) -> S3Uri:
         """Where the commit log and the run's own files are written."""
         return _uri("s3_state_uri", self.s3_state_uri)
+
+    @property
+    def layout(self) -> StateLayout:
+        """Where the files of the state are."""
+        return StateLayout(self.state)
+
+    def partition_at(self, path: str) -> Partition:
+        """Return the partition with this path."""
+        root = self.source.root
+        return Partition(root.bucket, root.prefix + path, path)
+
+    def outputs_of(self, partition: Partition) -> tuple[str, str]:
+        """Return the bucket and the prefix of a partition's outputs."""
+        return self.destination.bucket, self.destination.prefix + partition.path
 
     @property
     def takes_events(self) -> bool:
@@ -352,10 +377,6 @@ def _check_engine(settings: Settings) -> None:
 def _check_parquet(settings: Settings) -> None:
     becomes_rows = settings.output_format == "parquet"
     for declaration in settings.formats if becomes_rows else ():
-        if declaration.format not in _ROW_FORMATS:
-            known = ", ".join(_ROW_FORMATS)
-            accepted = f"one of {known} when output_format is parquet"
-            raise InvalidInput("formats", declaration.to_dict(), accepted)
         if declaration.single_byte:
             accepted = "utf-8 when output_format is parquet: its texts are UTF-8"
             raise InvalidInput("formats", declaration.to_dict(), accepted)

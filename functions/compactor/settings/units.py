@@ -30,11 +30,6 @@ def seconds(minimum: int, maximum: int) -> Reader:
     return _with_units(whole(minimum, maximum), _SECONDS, 1, "time such as 90s, 10m or 2h")
 
 
-def real_seconds(minimum: int, maximum: int) -> Reader:
-    """Accept seconds in this range: a finite JSON number, or a text with a unit; read as float."""
-    return _with_units(number(minimum, maximum), _SECONDS, 1, "time such as 90s, 10m or 2h")
-
-
 def whole_days(minimum: int, maximum: int) -> Reader:
     """Accept days in this range: a JSON integer, or a text with a unit; read as int."""
     return _with_units(whole(minimum, maximum), _SECONDS, _DAY, "time such as 30d or 2w")

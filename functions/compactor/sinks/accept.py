@@ -246,7 +246,6 @@ def _try(
     )
     if not log.append(state, draft):
         return 0, TableConflict(f"entry {number} of the table log is another one")
-    log.leave_witnesses(state, max(state.published, state.checkpoint))
     try:
         work.catalog.append(look.table, files, number, evolve=evolve)
     except (TableConflict, TransientStoreError) as error:

@@ -10,7 +10,7 @@ from compactor.sinks.table_entries import TableLogState
 from compactor.sinks.upserts import UpsertKey, require_same_key
 
 _WAYS = (
-    "bring the table back as it was, accept what it is now (compactor tables accept), or compact"
+    "bring the table back as it was, accept what it is now (compactor repair table), or compact"
     " into another s3_destination_uri with a table of its own"
 )
 
@@ -60,7 +60,7 @@ def require_known(table: TableState | None, log: TableLogState, address: str) ->
     if log.accepted > table.last:
         raise IntegrityError(
             f"{address} is being accepted, by entry {log.accepted} of the table log: if that was"
-            " interrupted, run compactor tables accept again"
+            " interrupted, run compactor repair table again"
         )
 
 

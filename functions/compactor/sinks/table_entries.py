@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -246,13 +246,14 @@ class TableLogState:
         self.accepted, self.releases_sources = checkpoint.accepted, checkpoint.releases_sources
         self.missing = {(one.bucket, one.key): one for one in checkpoint.missing}
 
-    def add(self, entry: TableEntry, where: str) -> None:
+    def add(self, entry: TableEntry) -> None:
         """Apply the next entry.
 
         Raises:
             IntegrityError: it is about another table than the entries before it.
         """
         uuid = self.uuid if entry.acceptance is None else entry.uuid
+        where = f"entry {entry.number} of the table log"
         if self.last and (entry.table, entry.uuid) != (self.table, uuid):
             raise IntegrityError(
                 f"{where} is about the table {entry.table} ({entry.uuid}), those before it about"
@@ -333,10 +334,3 @@ class TableLogState:
             missing=list(self.missing.values()),
             releases_sources=self.releases_sources,
         )
-
-
-def missing_numbers(entries: Iterable[int], known: Iterable[int], after: int) -> list[int]:
-    """Return the numbers after ``after`` that have no entry, up to the last known number."""
-    there = set(entries)
-    last = max((*there, *known), default=0)
-    return [number for number in range(after + 1, last + 1) if number not in there]

@@ -1,8 +1,7 @@
 """Publishes outputs to the table: names new outputs in the table log, then adds them.
 
 read the log -> read the table -> compare them -> add outputs that are named but not in yet
--> set aside what does not fit -> entry of the table log for the new outputs -> its witness
--> the table's commit
+-> set aside what does not fit -> entry of the table log for the new outputs -> the table's commit
 
 Each commit to the table also records the number of the last entry that is in. If a publisher is
 killed after writing an entry, or never receives the answer to a commit, the next one needs only
@@ -306,7 +305,6 @@ class _Publisher:
                 self._log.mark_published(self._state, table.last, table.version)
                 return table
             self._require_time()
-            self._log.leave_witnesses(self._state, table.last)
             doubt = self._commit(table, entries)
             if doubt is None:
                 wait = _FIRST_WAIT

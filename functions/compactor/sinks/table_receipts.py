@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from compactor import layout
 from compactor.decoding import decoder
 from compactor.documents import find_document, leave_document
 from compactor.ports import ObjectStore
@@ -88,7 +87,7 @@ def write_receipt(
     receipt: TableReceipt, settings: Settings, run_id: str, store: ObjectStore
 ) -> None:
     """Store a receipt where the run's report looks for it."""
-    place = layout.table_receipt_key(settings, run_id)
+    place = settings.layout.table_receipt(run_id)
     leave_document(store, place, receipt, RECEIPT_VERSION)
 
 
@@ -98,5 +97,5 @@ def read_receipt(settings: Settings, run_id: str, store: ObjectStore) -> TableRe
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.
     """
-    place = layout.table_receipt_key(settings, run_id)
+    place = settings.layout.table_receipt(run_id)
     return find_document(store, place, _decode, RECEIPT_VERSION)

@@ -18,11 +18,9 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from compactor import layout
 from compactor.errors import IntegrityError
 from compactor.log.entries import Commit, Output
 from compactor.log.log_reader import StoredLog, all_logs, one_log, read_entry
-from compactor.log.witness import read_witness
 from compactor.outputs.publish import is_published
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -211,12 +209,8 @@ def _require_same_log(log: StoredLog, reached: Reached | None, store: ObjectStor
     if reached is None:
         return
     sequence = reached.sequence
-    if sequence in log.entries:
-        key = log.state.prefix + layout.witness_name(log.path, sequence)
-        witness = read_witness(store, log.state.bucket, key)
-        found = witness.commit_id if witness else _read(log, sequence, store).commit_id
-        if found == reached.commit_id:
-            return
+    if sequence in log.entries and _read(log, sequence, store).commit_id == reached.commit_id:
+        return
     raise IntegrityError(
         f"the table log reaches to commit {reached.commit_id}, entry {sequence} of {log.where},"
         " which is gone or another one: bring the state back from a backup or its earlier versions"

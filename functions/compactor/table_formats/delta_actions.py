@@ -52,6 +52,7 @@ class Remove(_Action):
     path: str
     deletion_timestamp: int | None = None
     data_change: bool = True
+    size: int | None = None
     stats: str | None = None
     deletion_vector: DeletionVector | None = None
     partition_values: dict[str, str | None] | None = None
@@ -61,6 +62,7 @@ class Protocol(_Action):
     """The features that a reader or writer must support."""
 
     min_reader_version: int = 1
+    min_writer_version: int = 1
     reader_features: list[str] | None = None
     writer_features: list[str] | None = None
 
@@ -86,6 +88,9 @@ class CommitInfo(_Action):
     operation: Any = None
     timestamp: Any = None
     operation_parameters: Any = None
+    operation_metrics: Any = None
+    user_metadata: Any = None
+    txn_id: Any = None
 
     def parameter(self, name: str) -> Any:
         """Return a parameter of the operation; None if it has none of this name."""

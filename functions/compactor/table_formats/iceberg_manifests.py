@@ -47,6 +47,7 @@ class Entry(NamedTuple):
     written: int
     content: int
     path: str
+    format: str
     partition: tuple[Any, ...]
     rows: int
     size: int
@@ -103,7 +104,7 @@ class Reading:
 def _entry(record: Record, manifest: ManifestFile) -> Entry:
     status, snapshot_id, sequence, written, data_file = _fields(record)
     about = _fields(data_file)
-    content, path, _, partition, rows, size, *_ = about
+    content, path, kind, partition, rows, size, *_ = about
     *_, referenced, offset, _ = about
     # Files added by the manifest's own snapshot inherit its number (specification, "Sequence
     # Number Inheritance"). Version 1 has no sequence numbers.
@@ -117,6 +118,7 @@ def _entry(record: Record, manifest: ManifestFile) -> Entry:
         inherited if written is None else written,
         content or 0,
         path,
+        str(kind).upper(),
         tuple(_fields(partition)),
         rows,
         size,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict
@@ -15,31 +14,31 @@ from compactor.ports import ObjectStore
 from compactor.report.reasons import first_of
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes, plural
+from compactor_cli import parameters as given
 from compactor_cli.cleaning import Cleaning, Done
-from compactor_cli.commands import options
-from compactor_cli.commands.asking import is_agreed, require_answer
-from compactor_cli.commands.failures import Failure
-from compactor_cli.commands.store import open_store
+from compactor_cli.command_line import Args, Option, action
 from compactor_cli.commit_logs import require_state
-from compactor_cli.console import print_error, print_line, print_table
+from compactor_cli.console import (
+    is_agreed,
+    print_error,
+    print_line,
+    print_table,
+    require_answer,
+)
+from compactor_cli.failures import Failure
+from compactor_cli.store import open_store
 
 _SHOWN_ROWS = 50
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add SOURCE, DEST, retention, and confirmation options."""
-    options.add_places(parser, options.SOURCE, options.DESTINATION)
-    parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="only show what would be deleted; read-only"
-    )
-    parser.add_argument(
-        "-y", "--yes", action="store_true", help="delete without confirmation; required in scripts"
-    )
-    options.add_common(parser)
-    options.add_named(parser, options.STATE, "retention_days")
-
-
-def run(args: argparse.Namespace) -> int:
+@action(
+    given.places("s3_source_uri", "s3_destination_uri"),
+    Option("-n", "--dry-run", is_flag=True, help="only show what would be deleted; read-only"),
+    given.YES,
+    given.COMMON,
+    given.fields("retention_days", "s3_state_uri"),
+)
+def run(args: Args) -> int:
     """Show what is due for deletion, ask for confirmation, and delete.
 
     Raises:
@@ -47,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         Failure: something was unsafe, refused or failed; each case was printed in one line.
     """
     require_answer(args, dry_run=args.dry_run)
-    settings = Settings.from_input({**options.fields_from(args), "clean_up": "delete"})
+    settings = Settings.from_input({**given.fields_from(args), "clean_up": "delete"})
     store = open_store(args.endpoint_url, settings.state.bucket)
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     decisions = cleaning.decide()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import socket
 import threading
@@ -11,12 +10,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+import click
+
 from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
-from compactor_cli.commands.failures import Failure
-from compactor_cli.commands.run import add_machine
-from compactor_cli.commands.store import open_store
+from compactor_cli import parameters as given
+from compactor_cli.command_line import Args, Option, action
+from compactor_cli.commands.run import WORKERS
 from compactor_cli.commands.verify import Checked, check
 from compactor_cli.console import Bar, print_line, print_note, progress
 from compactor_cli.demo_objects import (
@@ -28,9 +29,11 @@ from compactor_cli.demo_objects import (
     generated,
 )
 from compactor_cli.demo_run import execute
+from compactor_cli.failures import Failure
 from compactor_cli.machine.extras import require
 from compactor_cli.one_run import EndedRun, fetch_report
 from compactor_cli.pages import require_directory
+from compactor_cli.store import open_store
 from compactor_cli.summary import print_summary
 from compactor_cli.whole import Machine
 from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
@@ -39,48 +42,46 @@ _REPORT_DIRECTORY = Path("build", "demo")
 _LAST_PORT = 65_535
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the input, the outputs and how to run."""
-    parser.add_argument(
-        "--source", type=Path, metavar="DIR", help="logs to copy into the embedded S3"
-    )
-    parser.add_argument(
+@action(
+    Option(
+        "--source",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="logs to copy into the embedded S3",
+    ),
+    Option(
         "--objects",
         type=int,
         default=2_000,
         metavar="N",
-        help="without --source: number of objects to generate (%(default)s)",
-    )
-    parser.add_argument(
+        help="without --source: number of objects to generate (2000)",
+    ),
+    Option(
         "--ingest",
-        action="store_true",
+        is_flag=True,
         help="ingest objects into an Iceberg table by events, while they are written; runs in this"
         " process, without --workers, --log and --report-dir",
-    )
-    parser.add_argument(
-        "--keep", action="store_true", help="keep the embedded S3 running until Ctrl-C"
-    )
-    parser.add_argument(
+    ),
+    Option("--keep", is_flag=True, help="keep the embedded S3 running until Ctrl-C"),
+    Option(
         "--port",
         type=int,
         default=0,
         metavar="N",
         help="port of the embedded S3 on 127.0.0.1 (by default any free port)",
-    )
-    parser.add_argument(
+    ),
+    Option(
         "--report-dir",
-        type=Path,
+        type=click.Path(path_type=Path),
         default=_REPORT_DIRECTORY,
         metavar="DIR",
-        help="directory for report.html and report.json (%(default)s)",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON document and nothing else"
-    )
-    add_machine(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+        help=f"directory for report.html and report.json ({_REPORT_DIRECTORY})",
+    ),
+    given.JSON,
+    WORKERS,
+    given.LOG,
+)
+def run(args: Args) -> int:
     """Seed the embedded S3, run, verify as ``verify --deep`` does, and print the result.
 
     Raises:
@@ -118,7 +119,7 @@ def _require_sound(verified: Checked) -> None:
         raise Failure("nothing was compacted")
 
 
-def _ingest(args: argparse.Namespace) -> int:
+def _ingest(args: Args) -> int:
     if args.source is not None:
         message = "--source and --ingest exclude each other"
         raise InvalidInput("--source", str(args.source), "one of them", message=message)

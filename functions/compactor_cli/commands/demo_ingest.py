@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import threading
 import time
@@ -19,8 +18,9 @@ from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor.sinks.table_catalog import TableCatalog
 from compactor.sizes import plural
-from compactor_cli.commands.failures import Failure
+from compactor_cli.command_line import Args
 from compactor_cli.console import print_line, print_table, progress
+from compactor_cli.failures import Failure
 from compactor_cli.ingest_source import FORMATS, JSON, PARQUET, Produced, Producer
 from compactor_cli.whole import compacting_text
 from compactor_local import EngineError
@@ -84,7 +84,7 @@ class Shown:
         )
 
 
-def run(args: argparse.Namespace, server: EmbeddedS3) -> int:
+def run(args: Args, server: EmbeddedS3) -> int:
     """Write objects, ingest them by events, and print the proof.
 
     Args:

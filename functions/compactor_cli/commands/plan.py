@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections import Counter
@@ -13,28 +12,32 @@ from itertools import chain
 from typing import Any
 
 from compactor.discovery import forecast as forecasts
-from compactor.discovery.discover import Discovery, WorkItem, discover
-from compactor.formats import Declaration
+from compactor.discovery.discover import discover
+from compactor.discovery.work_list import Discovery
 from compactor.log.log import CommitLog
-from compactor.model import CompactionPlan, Skipped, SkipReason
-from compactor.orchestration.discovery_step import committed_in, find_pending
+from compactor.model import CompactionPlan, Partition, Skipped, SkipReason, add_skipped
+from compactor.orchestration.discovery_step import find_pending
 from compactor.outputs.detection import decided_by
+from compactor.partition.events import event_listing
+from compactor.partition.receipts import add_covered
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
+from compactor.report.declared import by_declaration, coverage_lines
 from compactor.report.reasons import hint_of, nothing_to_do
-from compactor.runs.event_listing import event_listing
 from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes, plural
+from compactor_cli import parameters as given
 from compactor_cli import plan_money
-from compactor_cli.commands import options
-from compactor_cli.commands.store import open_store
+from compactor_cli.command_line import Args, action
 from compactor_cli.console import print_line, print_table, progress
 from compactor_cli.idle import is_without_partitions, require_source, window_warning
 from compactor_cli.rights import naming_all_missing
+from compactor_cli.store import open_store
 
 _READERS = 8
 _SHOWN_ROWS = 50
+_NOTHING = Skipped(0, 0)
 _HEADS = ("Partition", "Outputs", "Copies", "Objects", "Bytes", "Average", "Skipped")
 
 
@@ -43,14 +46,19 @@ class Forecast:
     """What a run would do to one partition.
 
     Attributes:
-        is_new: the partition has no commit yet.
+        plan: what a worker would do.
         waiting: objects skipped for their age; None where there are none.
+        beyond: the least that is left to Spark, if there is more than a worker takes.
     """
 
-    item: WorkItem
     plan: CompactionPlan
-    is_new: bool = False
     waiting: forecasts.Waiting | None = None
+    beyond: Skipped = _NOTHING
+
+    @property
+    def path(self) -> str:
+        """The partition's path."""
+        return self.plan.partition.path
 
     @property
     def objects(self) -> int:
@@ -65,8 +73,8 @@ class Forecast:
     def to_dict(self) -> dict[str, Any]:
         """Return the forecast for JSON."""
         return {
-            "path": self.item.path,
-            "prefix": f"s3://{self.item.bucket}/{self.item.prefix}",
+            "path": self.path,
+            "prefix": f"s3://{self.plan.partition.bucket}/{self.plan.partition.prefix}",
             "objects": self.objects,
             "bytes": self.bytes,
             "groups": [
@@ -77,39 +85,35 @@ class Forecast:
         }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add SOURCE, DEST and every field of the input."""
-    options.add_places(parser, options.SOURCE, options.DESTINATION)
-    options.add_common(parser)
-    plan_money.add_options(parser)
-    options.add_fields(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+@action(
+    given.places("s3_source_uri", "s3_destination_uri"),
+    given.COMMON,
+    plan_money.OPTIONS,
+    given.fields(),
+)
+def run(args: Args) -> int:
     """Discover, list and plan as a run would; show the plan, its cost and its savings.
 
     Raises:
         InvalidInput: the input, an option or the price list is invalid.
     """
-    settings = Settings.from_input(options.fields_from(args))
+    settings = Settings.from_input(given.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
-    prices, scans = plan_money.prices_of(args, store.region), plan_money.scans_from(args)
+    prices = plan_money.prices_of(args, store.region)
     rights = naming_all_missing(settings, store, writes=False)
     with rights:
         require_source(settings, store)
         before = Counter(store.requests.snapshot())
         found = find(settings, store)
-        forecasts = forecast(found.items, settings, store)
+        forecasts = forecast(found.partitions, settings, store)
     looked = Counter(store.requests.snapshot()) - before
-    new_logs = sum(one.is_new and bool(one.plan.groups) for one in forecasts)
     verdict = plan_money.verdict_of(
         [one.plan for one in forecasts],
         settings,
-        found,
-        plan_money.standing_of(settings, store, new_logs),
+        [(one.plan, one.beyond) for one in forecasts if one.beyond.objects],
         looked=looked,
         prices=prices,
-        scans_per_month=scans,
+        scans_per_month=args.scans_per_month,
         target_class=args.target_class,
     )
     headline = headline_of(settings, found, forecasts)
@@ -126,23 +130,23 @@ def run(args: argparse.Namespace) -> int:
     if warning:
         print_line(f"warning: {warning}")
     _show(found, forecasts)
-    _show_coverage(settings, forecasts)
+    for line in coverage_lines(settings.formats, coverage_of(settings, forecasts)):
+        print_line(line)
     return 0
 
 
 def headline_of(settings: Settings, found: Discovery, planned: Sequence[Forecast]) -> str:
     """Return why a run would do nothing now, and what to change; empty if it would do something."""
-    left = found.oversized if settings.spark_engine == "none" else ()
-    if any(one.plan.groups for one in planned) or len(found.oversized) > len(left):
+    oversized = sum(bool(one.beyond.objects) for one in planned)
+    if any(one.plan.groups for one in planned) or (oversized and settings.spark_engine != "none"):
         return ""
     skipped: dict[str, Skipped] = {}
     for partition in _skipped(found, planned):
-        for reason, one in partition.items():
-            skipped[reason] = skipped.get(reason, Skipped(0, 0)).plus(one)
-    if found.unpartitioned.objects:
-        skipped[SkipReason.UNPARTITIONED.value] = found.unpartitioned
+        add_skipped(skipped, partition)
+    if _outside(found).objects:
+        skipped[SkipReason.UNPARTITIONED.value] = _outside(found)
     waiting = forecasts.Waiting.of(one.waiting for one in planned)
-    return nothing_to_do(settings, skipped, len(left), waiting=waiting, typed=True)
+    return nothing_to_do(settings, skipped, oversized, waiting=waiting, typed=True)
 
 
 def find(settings: Settings, store: S3Store) -> Discovery:
@@ -150,29 +154,32 @@ def find(settings: Settings, store: S3Store) -> Discovery:
     with progress("discovering"):
         if settings.takes_events:
             return find_pending(settings, store, time.time(), writes=False)
-        return discover(settings, store, time.time(), committed=committed_in(settings, store))
+        return discover(settings, store, time.time())
 
 
-def forecast(items: Sequence[WorkItem], settings: Settings, store: ObjectStore) -> list[Forecast]:
+def forecast(
+    partitions: Sequence[Partition], settings: Settings, store: ObjectStore
+) -> list[Forecast]:
     """Return the plan of every partition, in the given order.
 
     A worker plans a partition in windows to bound its memory; planning all windows here takes
     about 0.5 KB per uncommitted object.
     """
 
-    def one(item: WorkItem) -> Forecast:
-        state = CommitLog(store, settings, item.partition).load()
+    def of(partition: Partition) -> Forecast:
+        state = CommitLog(store, settings, partition).load()
         left_alone = state.left_alone(decided_by(settings))
-        known = Knowledge(state.committed, left_alone, buckets=state.buckets)
-        expected = forecasts.Forecast(settings, store, known, state.written_at, pending)
-        planned = expected.of(item.partition, now)
-        return Forecast(item, planned, not state.last, expected.waiting)
+        known = Knowledge(state.committed, left_alone)
+        expected = forecasts.Forecast(settings, store, known, lists)
+        planned = expected.of(partition, now)
+        return Forecast(planned, expected.waiting, expected.beyond)
 
     now = time.time()
     pending = event_listing(settings, now)
+    lists = None if pending is None else pending.of
     found: list[Forecast] = []
-    with progress("planning", len(items)) as bar, ThreadPoolExecutor(_READERS) as pool:
-        for done in pool.map(one, items):
+    with progress("planning", len(partitions)) as bar, ThreadPoolExecutor(_READERS) as pool:
+        for done in pool.map(of, partitions):
             found.append(done)
             bar.advance()
     return found
@@ -184,81 +191,61 @@ def _document(
     return {
         "settings": settings.to_dict(),
         "totals": {
-            "partitions": len(forecasts) + found.resting.partitions,
+            "partitions": len(forecasts),
             "groups": sum(len(f.plan.groups) for f in forecasts),
             "objects": sum(f.objects for f in forecasts),
             "bytes": sum(f.bytes for f in forecasts),
             "skipped": dict(skips(found, forecasts)),
         },
-        "formats": [
-            {"declaration": declaration, "objects": objects, "bytes": size}
-            for declaration, (objects, size) in coverage_of(settings, forecasts).items()
-        ],
+        "formats": by_declaration(settings.formats, coverage_of(settings, forecasts)),
         "partitions": [f.to_dict() for f in forecasts],
-        "oversized": [item.to_dict() for item in found.oversized],
-        "resting": asdict(found.resting),
-        "unpartitioned": asdict(found.unpartitioned),
+        "oversized": [
+            {"path": f.path, "objects": f.beyond.objects, "bytes": f.beyond.bytes}
+            for f in forecasts
+            if f.beyond.objects
+        ],
+        "unpartitioned": asdict(_outside(found)),
     }
 
 
 def coverage_of(settings: Settings, forecasts: Sequence[Forecast]) -> dict[str, tuple[int, int]]:
-    """Return the objects and bytes of a plan by the declaration that covers them.
-
-    Those that none covers come last, under an empty name.
-    """
-    covered = {_shown(declaration): [0, 0] for declaration in (*settings.formats, None)}
+    """Return the objects and bytes of a plan by declaration, as a run counts them."""
+    covered: dict[str, tuple[int, int]] = {}
     groups = (group for forecast in forecasts for group in forecast.plan.groups)
     for source in chain.from_iterable(group.sources for group in groups):
-        counts = covered[_shown(settings.declared(source.key))]
-        counts[0] += 1
-        counts[1] += source.size
-    return {name: (objects, size) for name, (objects, size) in covered.items()}
-
-
-def _shown(declaration: Declaration | None) -> str:
-    if declaration is None:
-        return ""
-    return f"{declaration.match}: {declaration.text}"
-
-
-def _show_coverage(settings: Settings, forecasts: Sequence[Forecast]) -> None:
-    for name, (objects, size) in coverage_of(settings, forecasts).items():
-        amount = f"{plural(objects, 'object')}, {human_bytes(size)}"
-        if name:
-            print_line(f"formats declares {amount}: {name}")
-        elif objects:
-            print_line(f"not declared: {amount}, compacted if named, dated or proven")
+        add_covered(covered, {str(settings.declaration_number(source.key)): (1, source.size)})
+    return covered
 
 
 def _show(found: Discovery, forecasts: Sequence[Forecast]) -> None:
     if not is_without_partitions(found):
         _show_partitions(found, forecasts)
-    outside = found.unpartitioned
+    outside = _outside(found)
     if outside.objects:
         such = f" such as {outside.examples[0]}" if outside.examples else ""
         print_line(f"outside every partition: {plural(outside.objects, 'object')}{such}")
 
 
 def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
+    of_workers = [one for one in forecasts if one.plan.groups or not one.beyond.objects]
     if any(one.plan.groups for one in forecasts):
-        rows = [_row(f) for f in forecasts[:_SHOWN_ROWS]]
+        rows = [_row(f) for f in of_workers[:_SHOWN_ROWS]]
         rows.append(_total(found, forecasts))
         print_table("What a run would do now (nothing was written)", _HEADS, rows)
-    elif forecasts:
+    elif of_workers:
         # Every figure would be zero.
         print_table(
             "What a run would skip now (nothing was written)",
             (_HEADS[0], _HEADS[-1]),
-            [(row[0], row[-1]) for row in map(_row, forecasts[:_SHOWN_ROWS])],
+            [(row[0], row[-1]) for row in map(_row, of_workers[:_SHOWN_ROWS])],
         )
-    if len(forecasts) > _SHOWN_ROWS:
-        more = plural(len(forecasts) - _SHOWN_ROWS, "more partition")
+    if len(of_workers) > _SHOWN_ROWS:
+        more = plural(len(of_workers) - _SHOWN_ROWS, "more partition")
         print_line(f"and {more}; --json lists all")
-    if found.resting.partitions:
-        print_line(found.resting.line)
-    for item in found.oversized:
-        least = f"{plural(item.objects, 'object')}, {human_bytes(item.bytes)}"
-        print_line(f"for Spark: {item.path or '(root)'}, at least {least}")
+    for one in forecasts:
+        if one.beyond.objects:
+            least = f"{plural(one.beyond.objects, 'object')}, {human_bytes(one.beyond.bytes)}"
+            print_line(f"for Spark: {one.path or '(root)'}, at least {least}")
     for reason, objects in sorted(skips(found, forecasts).items()):
         such = _example(reason, found, forecasts)
         print_line(f"skipped: {plural(objects, 'object')}, {reason}{such}{hint_of(reason)}")
@@ -266,13 +253,12 @@ def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
 
 def _row(one: Forecast) -> tuple[str, ...]:
     skipped = ", ".join(f"{s.objects:,} {reason}" for reason, s in one.plan.skipped.items())
-    return one.item.path or "(root)", *_figures([one]), skipped
+    return one.path or "(root)", *_figures([one]), skipped
 
 
 def _total(found: Discovery, forecasts: Sequence[Forecast]) -> tuple[str, ...]:
-    partitions = len(forecasts) + found.resting.partitions
     skipped = skips(found, forecasts).total()
-    return plural(partitions, "partition"), *_figures(forecasts), f"{skipped:,}"
+    return plural(len(forecasts), "partition"), *_figures(forecasts), f"{skipped:,}"
 
 
 def _figures(forecasts: Iterable[Forecast]) -> tuple[str, ...]:
@@ -306,4 +292,13 @@ def _example(reason: str, found: Discovery, forecasts: Iterable[Forecast]) -> st
 def _skipped(found: Discovery, forecasts: Iterable[Forecast]) -> Iterator[Mapping[str, Skipped]]:
     for one in forecasts:
         yield {reason.value: skipped for reason, skipped in one.plan.skipped.items()}
-    yield found.resting.skipped
+    yield {
+        reason: one
+        for reason, one in found.skipped.items()
+        if reason != SkipReason.UNPARTITIONED.value
+    }
+
+
+def _outside(found: Discovery) -> Skipped:
+    """Return the objects that are in no partition."""
+    return found.skipped.get(SkipReason.UNPARTITIONED.value, _NOTHING)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -10,21 +9,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
+
 from compactor.errors import InvalidInput
 from compactor.report.reasons import partition_count
 from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings
-from compactor_cli.commands import options
+from compactor_cli import parameters as given
+from compactor_cli.command_line import Args, Option, action
 from compactor_cli.commands.documents import read_object
-from compactor_cli.commands.failures import EXIT_INTERRUPTED, Failure
 from compactor_cli.commands.plan import find, forecast, headline_of
-from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line
+from compactor_cli.failures import EXIT_INTERRUPTED, Failure
 from compactor_cli.idle import require_source, window_warning
 from compactor_cli.one_run import EndedRun, execute_here, fetch_report
 from compactor_cli.pages import require_directory
 from compactor_cli.rights import all_missing, naming_all_missing
-from compactor_cli.run_metrics import add_metrics_file, metrics_text, write_metrics
+from compactor_cli.run_metrics import METRICS_FILE, metrics_text, write_metrics
+from compactor_cli.store import open_store
 from compactor_cli.summary import is_idle, print_summary
 from compactor_cli.whole import (
     Machine,
@@ -37,47 +39,39 @@ _PLANNED_AGAIN = 50
 _INPUT_ACCEPTED = "a JSON document with the fields of a run"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add SOURCE and DEST with every field of the input, or ``--input``."""
-    options.add_places(parser, options.SOURCE, options.DESTINATION, optional=True)
-    parser.add_argument(
-        "--input",
-        metavar="FILE.json",
-        help="the whole input, as the deployed state machine takes it, instead of SOURCE, DEST"
-        " and the fields below; - reads standard input",
-    )
-    options.add_common(parser)
-    add_machine(parser)
-    parser.add_argument(
+WORKERS = Option(
+    "--workers",
+    type=click.IntRange(1, 1_000),
+    default=default_workers,
+    metavar="N",
+    help="worker processes, each compacting one partition at a time (by default two for each CPU up"
+    " to four, then one for each CPU)",
+)
+
+
+@action(
+    given.places("s3_source_uri", "s3_destination_uri"),
+    given.INPUT,
+    given.COMMON,
+    WORKERS,
+    given.LOG,
+    Option(
         "--time-limit",
-        type=_seconds,
+        type=float,
         metavar="SECONDS",
         help="start no partition with less than a minute of this time left, and end with exit code"
         " 3; committed work is kept, and the same command resumes (by default no limit)",
-    )
-    parser.add_argument(
-        "--report-dir", type=Path, metavar="DIR", help="also write report.html and report.json here"
-    )
-    add_metrics_file(parser)
-    options.add_fields(parser)
-
-
-def add_machine(parser: argparse.ArgumentParser) -> None:
-    """Add ``--workers`` and ``--log``."""
-    parser.add_argument(
-        "--workers",
-        type=_workers,
-        default=default_workers(),
-        metavar="N",
-        help="worker processes, each compacting one partition at a time (by default two for"
-        " each CPU up to four, then one for each CPU: %(default)s)",
-    )
-    parser.add_argument(
-        "--log", type=Path, metavar="FILE", help="append what the workers log to this file"
-    )
-
-
-def run(args: argparse.Namespace) -> int:
+    ),
+    Option(
+        "--report-dir",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="also write report.html and report.json here",
+    ),
+    METRICS_FILE,
+    given.fields(),
+)
+def run(args: Args) -> int:
     """Run, then show the totals.
 
     Raises:
@@ -139,12 +133,10 @@ def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> En
         warning = window_warning(settings, store, time.time())
         if warning:
             changed = {"warnings": [*report["warnings"], warning]}
-    elif not (
-        partitions > _PLANNED_AGAIN or report["resting"]["partitions"] or settings.takes_events
-    ):
-        # So few partitions are not at rest that planning them again is cheap.
+    elif not (partitions > _PLANNED_AGAIN or settings.takes_events):
+        # Planning so few partitions again is cheap.
         found = find(settings, store)
-        headline = headline_of(settings, found, forecast(found.items, settings, store))
+        headline = headline_of(settings, found, forecast(found.partitions, settings, store))
         changed = {"headline": headline or report["headline"]}
     return replace(execution, report={**report, **changed})
 
@@ -158,14 +150,14 @@ def show(execution: EndedRun) -> None:
     print_line(f"report: {execution.report_uri} (and {page})")
 
 
-def input_from(args: argparse.Namespace) -> dict[str, Any]:
+def input_from(args: Args) -> dict[str, Any]:
     """Return the input of a run, from a document or from options.
 
     Raises:
         InvalidInput: both or neither were given, the document cannot be read, or it repeats a
             key.
     """
-    fields = options.fields_from(args)
+    fields = given.fields_from(args)
     if args.input is None:
         return fields
     if fields:
@@ -178,18 +170,3 @@ def input_from(args: argparse.Namespace) -> dict[str, Any]:
         return read_object(text)
     except ValueError as error:
         raise InvalidInput("--input", args.input, f"{_INPUT_ACCEPTED} ({error})") from None
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        message = f"{text!r} is not a number of seconds"
-        raise argparse.ArgumentTypeError(message) from None
-
-
-def _workers(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if not 1 <= number <= 1_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not accepted; expected 1 to 1000")
-    return number

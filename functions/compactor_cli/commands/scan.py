@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import click
 
 from compactor.errors import InvalidInput
 from compactor.formats.declaration import LINES_OF, Declaration, parse_formats
@@ -23,14 +24,15 @@ from compactor.scanning.listing import Listed, list_below, split_key
 from compactor.scanning.proposals import propose_formats, read_heads, sample
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
+from compactor_cli import parameters as given
 from compactor_cli import plan_money
-from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure
-from compactor_cli.commands.store import open_store
+from compactor_cli.command_line import Args, Argument, Option, action
 from compactor_cli.console import print_line, print_note, progress
+from compactor_cli.failures import Failure
 from compactor_cli.idle import nothing_below
 from compactor_cli.jobs import ENDPOINT, JOB_FILE, format_lines, require_free, save_job
 from compactor_cli.scanned import Scanned, document, show
+from compactor_cli.store import open_store
 
 _SET_ACCEPTED = "a glob and a format with its options, such as '*.csv=csv,header=true'"
 _FORMATS = "|".join((*Format, *LINES_OF))
@@ -39,80 +41,67 @@ _OPTION = re.compile(r",([a-z]+)=(,|[^,]+)")
 _SWITCHES = {"true": True, "false": False}
 _ESCAPED = {"\\t": "\t", "\\u0001": "\x01"}
 _MOST_OBJECTS = 1_000_000
-_MAX_OBJECTS = "--max-objects"
 # A scan has no destination; this one makes sure that no key counts as an output.
 _NOWHERE = "s3://no-destination/none/"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add SOURCE, DEST and what to show."""
-    parser.add_argument(
-        options.SOURCE, metavar="SOURCE", help="a prefix, such as s3://bucket/logs/"
-    )
-    parser.add_argument(
-        options.DESTINATION,
-        metavar="DEST",
-        nargs="?",
-        help="destination in the printed commands (by default next to SOURCE)",
-    )
-    parser.add_argument(
-        _MAX_OBJECTS,
+@action(
+    Argument("s3_source_uri", "SOURCE", "a prefix, such as s3://bucket/logs/"),
+    Argument(
+        "s3_destination_uri",
+        "[DEST]",
+        "destination in the printed commands (by default next to SOURCE)",
+        required=False,
+    ),
+    Option(
+        "--max-objects",
+        type=click.IntRange(1, 1_000_000_000),
         metavar="N",
-        default=str(_MOST_OBJECTS),
+        default=_MOST_OBJECTS,
         help=f"list at most this many objects (by default {_MOST_OBJECTS:,})",
-    )
-    parser.add_argument(
+    ),
+    Option(
         "--save",
         metavar="NAME",
         help="append source, destination and settings to the job file as [NAME]: then plan, run,"
         " verify and other commands take NAME instead",
-    )
-    parser.add_argument(
+    ),
+    Option(
         "--set",
-        action="append",
-        default=[],
+        multiple=True,
         metavar="MATCH=FORMAT,…",
         help="declare the format of keys below the source instead of what is proposed, such as"
         " '*.csv=csv,header=true'; may be repeated, and the first match counts",
-    )
-    parser.add_argument(
+    ),
+    Option(
         "--print-deployment",
-        action="store_true",
-        help="print only the keys of a deployment's context, as JSON for cdk.json",
-    )
-    parser.add_argument(
-        "--job-file",
-        dest="saved_in",
-        type=Path,
-        default=Path(JOB_FILE),
-        metavar="FILE.toml",
-        help="file for --save (by default %(default)s in this directory)",
-    )
-    plan_money.add_options(parser)
-    options.add_common(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+        is_flag=True,
+        help="print only the part [job] of deployment.toml",
+    ),
+    plan_money.OPTIONS,
+    given.COMMON,
+)
+def run(args: Args) -> int:
     """List the objects, read a sample, and describe what was found.
 
     Raises:
         InvalidInput: the input is invalid, or there is nothing below the prefix.
         Failure: there is nothing to save or to deploy.
     """
-    most, given = _most(args.max_objects), _given(args.set)
+    declared, file = _declared(args.set), Path(args.job_file or JOB_FILE)
     if args.save:
-        require_free(args.saved_in, args.save)
+        require_free(file, args.save)
     settings, destination = _settings(args)
     root = settings.source.root
     store = open_store(args.endpoint_url, root.bucket)
-    prices, scans = plan_money.prices_of(args, store.region), plan_money.scans_from(args)
+    prices = plan_money.prices_of(args, store.region)
     now = time.time()
-    listed = _listed(settings, store, now, most)
+    listed = _listed(settings, store, now, args.max_objects)
     if not listed.every.objects:
         raise nothing_below(root, store)
-    jobs, read = _jobs(listed, destination, given, store, now)
+    jobs, read = _jobs(listed, destination, declared, store, now)
     if args.print_deployment:
-        print(json.dumps(_deployment(jobs), indent=2))
+        print("\n".join(("[job]", *_toml_lines(_deployment(jobs)))))
         return 0
     coverages = [coverage for _, coverage in jobs]
     sources, outputs = holdings_of(coverages)
@@ -127,11 +116,11 @@ def run(args: argparse.Namespace) -> int:
             outputs=outputs,
             work=sum((coverage.work(settings) for coverage in coverages), RunWork()),
             prices=prices,
-            scans_per_month=scans,
+            scans_per_month=args.scans_per_month,
             target_class=args.target_class,
         ),
         endpoint_url=args.endpoint_url,
-        names=_save(args, jobs, given) if args.save else (),
+        names=_save(args, file, jobs, declared) if args.save else (),
     )
     if args.json:
         print(json.dumps(document(scanned), indent=2))
@@ -139,18 +128,18 @@ def run(args: argparse.Namespace) -> int:
         show(scanned)
         if names := ", ".join(filter(None, scanned.names)):
             print_line(
-                f"# saved in {args.saved_in} as {names}, with the formats as proposed: nobody has"
+                f"# saved in {file} as {names}, with the formats as proposed: nobody has"
                 " confirmed them; change a line there, or scan again with --set"
             )
     if args.save and not any(scanned.names):
-        raise Failure(f"{args.saved_in} was not written: no input of a run fits these objects")
+        raise Failure(f"{file} was not written: no input of a run fits these objects")
     return 0
 
 
 def _jobs(
     listed: Listed,
     destination: str | None,
-    given: Sequence[Declaration],
+    declarations: Sequence[Declaration],
     store: S3Store,
     now: float,
 ) -> tuple[list[tuple[Job, Coverage]], int]:
@@ -169,14 +158,14 @@ def _jobs(
         for layout, uri in zip(layouts, places, strict=True):
             own = [one for one in chosen if split_key(one.key)[0] in layout.partition_of]
             source = root.prefix + "".join(f"{level}/" for level in layout.root)
-            proposals = propose_formats(read_heads(own, source, store, bar.advance), given)
+            proposals = propose_formats(read_heads(own, source, store, bar.advance), declarations)
             declared = [one for proposal in proposals for one in proposal.declared]
-            job = propose_job(layout, (*given, *declared), uri, listed, now)
+            job = propose_job(layout, (*declarations, *declared), uri, listed, now)
             jobs.append((job, Coverage(listed, layout, proposals)))
     return jobs, len(chosen)
 
 
-def _given(texts: Sequence[str]) -> tuple[Declaration, ...]:
+def _declared(texts: Sequence[str]) -> tuple[Declaration, ...]:
     """Return the declarations of ``--set``.
 
     Raises:
@@ -201,7 +190,7 @@ def _given(texts: Sequence[str]) -> tuple[Declaration, ...]:
 
 
 def _deployment(jobs: Sequence[tuple[Job, Coverage]]) -> dict[str, Any]:
-    """Return the keys of a deployment's context.
+    """Return the fields of a deployment's runs.
 
     Raises:
         Failure: there is no input, or several, which are deployments of their own.
@@ -217,27 +206,28 @@ def _deployment(jobs: Sequence[tuple[Job, Coverage]]) -> dict[str, Any]:
     return dict(job.fields)
 
 
-def _most(text: str) -> int:
-    accepted = "a whole number of objects from 1 to 1,000,000,000"
-    try:
-        most = int(text)
-    except ValueError:
-        raise InvalidInput(_MAX_OBJECTS, text, accepted) from None
-    if not 1 <= most <= 1_000_000_000:
-        raise InvalidInput(_MAX_OBJECTS, text, accepted)
-    return most
+def _toml_lines(fields: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{name} = {_toml(value)}" for name, value in fields.items())
 
 
-def _settings(args: argparse.Namespace) -> tuple[Settings, str | None]:
+def _toml(value: Any) -> str:
+    """Return a value of JSON as TOML, which has other objects and the same of all else."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(value[key])}" for key in value) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _settings(args: Args) -> tuple[Settings, str | None]:
     """Return the settings of a run over everything scanned, and the given destination."""
-    given = options.fields_from(args)
-    destination = given.pop(options.DESTINATION, None)
+    fields = given.fields_from(args)
+    destination = fields.pop("s3_destination_uri", None)
     if destination is not None:
-        S3Uri.parse(options.DESTINATION, destination)
-    source = given[options.SOURCE]
+        S3Uri.parse("s3_destination_uri", destination)
     # The scan proposes wildcards, so SOURCE must not have any.
-    S3Uri.parse(options.SOURCE, source)
-    settings = Settings.from_input({**given, options.DESTINATION: _NOWHERE})
+    S3Uri.parse("s3_source_uri", fields["s3_source_uri"])
+    settings = Settings.from_input({**fields, "s3_destination_uri": _NOWHERE})
     return settings, destination
 
 
@@ -253,9 +243,10 @@ def _listed(settings: Settings, store: S3Store, now: float, most: int) -> Listed
 
 
 def _save(
-    args: argparse.Namespace,
+    args: Args,
+    file: Path,
     jobs: Sequence[tuple[Job, Coverage]],
-    given: Sequence[Declaration],
+    declarations: Sequence[Declaration],
 ) -> tuple[str, ...]:
     """Save each job in the job file; returns the name of each, empty for one that is not saved.
 
@@ -266,13 +257,13 @@ def _save(
     several = len(jobs) > 1
     names = [f"{args.save}-{n}" if several else args.save for n in range(1, len(jobs) + 1)]
     for name in names:
-        require_free(args.saved_in, name)
+        require_free(file, name)
     endpoint = {ENDPOINT: args.endpoint_url} if args.endpoint_url else {}
     saved = []
     for name, (job, coverage) in zip(names, jobs, strict=True):
-        formats = format_lines(coverage.proposals, given)
+        formats = format_lines(coverage.proposals, declarations)
         useful = not job.fault and bool(coverage.taken or formats)
         if useful:
-            save_job(args.saved_in, name, {**job.fields, **endpoint}, formats)
+            save_job(file, name, {**job.fields, **endpoint}, formats)
         saved.append(name if useful else "")
     return tuple(saved)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,13 +20,15 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.sinks.table_proof import OpenCatalog, TableProof, look_at_table
 from compactor.sizes import plural
-from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure
-from compactor_cli.commands.store import open_store
+from compactor.table_formats.installed import install_command
+from compactor_cli import parameters as given
+from compactor_cli.command_line import Args, Option, action
 from compactor_cli.commit_logs import all_logs
 from compactor_cli.console import Bar, print_error, print_line, progress
-from compactor_cli.machine.extras import install, is_installed
+from compactor_cli.failures import Failure
+from compactor_cli.machine.extras import is_installed
 from compactor_cli.source_check import SourceCheck, Sources
+from compactor_cli.store import open_store
 
 if TYPE_CHECKING:
     from compactor_cli.record_comparison import Finding
@@ -100,33 +101,31 @@ class Checked:
     dead_letter_objects: list[str] = field(default_factory=list)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add SOURCE, DEST, ``--sources`` and ``--deep``."""
-    options.add_places(parser, options.SOURCE, options.DESTINATION)
-    parser.add_argument(
+@action(
+    given.places("s3_source_uri", "s3_destination_uri"),
+    Option(
         "--sources",
-        action="store_true",
+        is_flag=True,
         help="also read every source: compare those that still exist, and distinguish those that"
         " clean-up deleted from missing ones",
-    )
-    parser.add_argument(
+    ),
+    Option(
         "--deep",
-        action="store_true",
+        is_flag=True,
         help="also compare the records of every output with those of its sources, as DuckDB reads"
-        f" both; needs {install('query')}",
-    )
-    options.add_common(parser)
-    options.add_state(parser)
-
-
-def run(args: argparse.Namespace) -> int:
+        " both; needs the extra query",
+    ),
+    given.COMMON,
+    given.fields("s3_state_uri"),
+)
+def run(args: Args) -> int:
     """Verify every commit in the state, of any date.
 
     Raises:
         InvalidInput: there is no state, or a bucket cannot be read.
         Failure: there are findings; each was printed as one line.
     """
-    settings = Settings.from_input(options.fields_from(args))
+    settings = Settings.from_input(given.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
     checked = check(settings, store, sources=args.sources, deep=args.deep)
     if args.json:
@@ -171,7 +170,9 @@ def check(
     if deep and is_installed("query"):
         work.checked.deep = []
     elif deep:
-        work.checked.not_compared.append(f"records are not compared without {install('query')}")
+        work.checked.not_compared.append(
+            f"records are not compared without {install_command('query')}"
+        )
     work.look_at_table()
     with progress("verifying", sum(len(log.keys) for log in logs)) as bar:
         work.check_logs(logs, bar)
@@ -225,19 +226,10 @@ class _Check:
             name = log.path or "(root)"
             for sequence in log.missing:
                 self.checked.findings.append(f"{name}: log entry {sequence} is missing")
-            # Commit with the content of re-delivered sources -> the commit that refers to it.
-            origins: dict[int, str] = {}
             try:
                 for commit in log.newest_first(self._store):
-                    origins.pop(commit.sequence, None)
                     self._count_dead_letters(commit)
-                    origins |= {one.of: f"{name} commit {commit.sequence}" for one in commit.again}
                     yield _One(f"{name} commit {commit.sequence}", commit, log)
-                self.checked.findings += [
-                    f"{later}: sources were delivered again with the content of commit {of},"
-                    " which is missing or void"
-                    for of, later in origins.items()
-                ]
             except (IntegrityError, InvalidInput) as error:
                 self.checked.findings.append(_line_of(error))
                 self._all_read = False

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from compactor.errors import CompactorError
+from compactor.table_formats.installed import install_command
 
-_PROJECT = "s3-compactor"
 # Includes packages of their own extras, which may be missing separately.
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "local": ("moto", "flask", "antlr4", "jsonpath_ng", "aws_lambda_powertools"),
-    "query": ("duckdb", "fsspec"),
+    "query": ("duckdb",),
     "rows": ("pyarrow",),
     "iceberg": ("pyiceberg", "pyarrow"),
     "delta": ("deltalake", "pyarrow"),
@@ -24,7 +24,6 @@ _EXTRA_OF: Mapping[str, str] = {
     "aws_lambda_powertools": "lambda",
     "deltalake": "delta",
     "duckdb": "query",
-    "fsspec": "query",
     "moto": "local",
     "pyarrow": "rows",
     "pyiceberg": "iceberg",
@@ -42,12 +41,7 @@ class ExtraMissing(CompactorError):
     """
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs more than the base install: {install(extra)}")
-
-
-def install(extra: str) -> str:
-    """Return the command that installs an extra."""
-    return f"pip install '{_PROJECT}[{extra}]'"
+        super().__init__(f"{what} needs more than the base install: {install_command(extra)}")
 
 
 def is_installed(extra: str) -> bool:

@@ -22,8 +22,9 @@ from typing import IO, Any
 
 import msgspec
 
+from compactor.cleaning.due import CleanUpFacts
 from compactor.clock import SystemClock
-from compactor.log.process_cache import SeenState
+from compactor.log.identity import StateIdentity
 from compactor.orchestration.messages import FAILED, Answer, Desk, Order
 from compactor.orchestration.partition_retry import LOST, STOPPED
 from compactor.ports import Deadline
@@ -194,7 +195,7 @@ class _Worker:
         self._settings = Settings.from_input(task["settings"])
         self._run_id: str = task["run_id"]
         self._stopped = stopped
-        self._seen = SeenState()
+        self._facts = CleanUpFacts()
         self._clock = SystemClock()
         limits = self._settings.limits
         self._store = S3Store(
@@ -203,6 +204,7 @@ class _Worker:
             budget_bytes=limits.read_ahead_bytes,
         )
         self._store.requests = _StoppableRequests(stopped)
+        self._identity = StateIdentity(self._settings, self._store)
         self._is_probed = False
 
     def answer(self, order: Order, seconds: float) -> Answer:
@@ -213,7 +215,9 @@ class _Worker:
                 traits = traits_for(self._settings.state, self._store, self._clock.now())
                 self._store, self._is_probed = self._store.with_traits(traits), True
             store = self._store.within(deadline)
-            desk = Desk(self._settings, store, self._clock, self._run_id, self._seen)
+            desk = Desk(
+                self._settings, store, self._clock, self._run_id, self._identity, self._facts
+            )
             answer = desk.carry_out(order, deadline)
         except RunStopped as error:
             answer = Answer(FAILED, STOPPED, str(error))

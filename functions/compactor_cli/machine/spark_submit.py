@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from compactor_cli.machine.extras import install
+from compactor.table_formats.installed import install_command
 from compactor_cli.machine.installed import import_roots, spark_script
 from compactor_cli.machine.processes import python_environment
 from compactor_cli.machine.spark_jars import jar_settings
@@ -42,10 +42,6 @@ _LOCAL_CONF = {
     "spark.ui.showConsoleProgress": "false",
 }
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-_WHAT_TO_INSTALL = (
-    f"install pyspark ({install('spark')}) and Java 17 or 21; with spark_engine"
-    ' "none" oversized partitions are skipped'
-)
 
 
 class SparkMissing(Exception):
@@ -56,7 +52,10 @@ class SparkMissing(Exception):
     """
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: {_WHAT_TO_INSTALL}")
+        super().__init__(
+            f"{what}: install pyspark ({install_command('spark')}) and Java 17 or 21; with"
+            ' spark_engine "none" oversized partitions are skipped'
+        )
         self.what = what
 
 

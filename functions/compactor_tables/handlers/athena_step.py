@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from compactor.errors import InvalidInput
-from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor.invocation import Event, LambdaContext, logger, metrics
 from compactor_tables.athena_work import AthenaWork
 from compactor_tables.costs import ATHENA_TIB
 from compactor_tables.handlers.runtime import athena, glue, prices, table_run
@@ -20,7 +20,6 @@ _written: dict[str, tuple[Touched, ...]] = {}
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "table", "request", "plan", "work"?, "answer"?}``; return the next query.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor.invocation import Event, LambdaContext, logger, metrics
 from compactor_tables.engine_choice import NONE
 from compactor_tables.handlers.runtime import glue, request_of, table_run
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "table", "request", "plan"}``; return the plan as it is carried out."""

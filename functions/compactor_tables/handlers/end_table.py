@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor.invocation import Event, LambdaContext, logger, metrics
 from compactor_tables.handlers.runtime import table_metric, table_run
 from compactor_tables.outcomes import Outcome
 
@@ -21,7 +21,6 @@ _FIGURES = (
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "table", "request", "plan"?, "failure"?}``; return ``status`` and ``line``.

@@ -11,7 +11,6 @@ from compactor.invocation import (
     LambdaContext,
     logger,
     metrics,
-    traced,
 )
 from compactor_tables.aws.glue_catalog import GlueCatalog
 from compactor_tables.handlers.runtime import table_store
@@ -21,7 +20,6 @@ from compactor_tables.worklist import write_worklist
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-@traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", **request}``; return the locations of the list and the request.

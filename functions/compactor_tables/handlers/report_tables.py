@@ -8,14 +8,13 @@ import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.failures import failure_text
-from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor.invocation import Event, LambdaContext, logger, metrics
 from compactor_tables import document_keys as places
 from compactor_tables.handlers.runtime import state_of, table_store
 from compactor_tables.maintenance_report import report_on
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
-@traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "request", "started_at"?, "failure"?}``; return the verdict.

@@ -6,9 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-
-from compactor.decoding import decoder
 from compactor.ports import ObjectStore
 from compactor.settings.tables import TableAddress
 from compactor.sizes import GIB
@@ -21,6 +18,7 @@ from compactor_tables.measures import (
     PartitionValue,
     TableMeasure,
 )
+from compactor_tables.metadata.delta_schema import physical_names, unwritable
 
 _TARGET = "delta.targetFileSize"
 # spark.databricks.delta.optimize.maxFileSize of Delta 4.2.
@@ -29,18 +27,6 @@ _UNITS = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
 # Null in a path of Spark, as of Hive, and the characters that are escaped there.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
-
-
-class _Field(msgspec.Struct):
-    name: str
-    metadata: dict[str, object] = {}
-
-
-class _Schema(msgspec.Struct):
-    fields: list[_Field]
-
-
-_decode_schema = decoder(_Schema)
 
 
 def measure_delta(address: TableAddress, store: ObjectStore, now: float) -> TableMeasure:
@@ -73,8 +59,16 @@ def measure_delta(address: TableAddress, store: ObjectStore, now: float) -> Tabl
         format=DELTA,
         metadata_bytes=state.entry_bytes,
         superseded=sorted(one / 1_000 for one in removed if one is not None),
+        spark_only=_spark_only(state, state.metadata),
         at=now,
     )
+
+
+def _spark_only(state: DeltaState, metadata: Metadata) -> str:
+    """Return why only Spark can rewrite a table; empty if others can, too."""
+    if any(one.deleted is not None for one in state.files.values()):
+        return "it has deletion vectors"
+    return unwritable(state.protocol, metadata)
 
 
 def _target(metadata: Metadata) -> int:
@@ -97,7 +91,7 @@ class _Gathered:
 
 
 def _partitions(state: DeltaState, metadata: Metadata) -> Iterator[PartitionMeasure]:
-    physical = _physical_names(metadata)
+    physical = physical_names(metadata)
     found: dict[tuple[str | None, ...], _Gathered] = {}
 
     def of(values: Mapping[str, str | None]) -> _Gathered:
@@ -122,13 +116,6 @@ def _partitions(state: DeltaState, metadata: Metadata) -> Iterator[PartitionMeas
     made = [(_name(each.where), each) for each in found.values() if each.files]
     for name, each in sorted(made, key=lambda pair: pair[0]):
         yield PartitionMeasure(name, tuple(each.files), each.changed, where=each.where)
-
-
-def _physical_names(metadata: Metadata) -> dict[str, str]:
-    """Return the physical name of each partition column, which column mapping may change."""
-    fields = _decode_schema(metadata.schema_string.encode()).fields
-    names = {one.name: one.metadata.get("delta.columnMapping.physicalName") for one in fields}
-    return {name: str(names.get(name) or name) for name in metadata.partition_columns}
 
 
 def _name(where: tuple[PartitionValue, ...]) -> str:

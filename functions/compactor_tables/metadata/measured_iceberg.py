@@ -8,7 +8,7 @@ vector applies to.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -20,6 +20,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
 )
 from pyiceberg.manifest import (
+    DataFileContent,
     ManifestContent,
     ManifestEntryStatus,
 )
@@ -47,6 +48,10 @@ from compactor_tables.measures import (
 
 _TARGET = "write.target-file-size-bytes"
 _USUAL_TARGET = 512 * MIB
+_PARQUET = "PARQUET"
+_ENCRYPTION = "encryption.key-id"
+# The latest version of the specification that pyiceberg writes manifests of.
+_WRITTEN_VERSION = 2
 _OLDER = "its files are of an older partition spec"
 _RANGES = (IdentityTransform, TimeTransform)
 _RANGES_OF_NUMBERS = (*_RANGES, TruncateTransform)
@@ -94,9 +99,12 @@ def measured(table: Table, name: str, now: float) -> TableMeasure:
     deletes = Deletes()
     for entry, spec in of_deletes:
         deletes.add(entry, spec)
+    spark_only = _spark_only(metadata, of_deletes)
     found = _Partitions(metadata, deletes)
     for entry, spec in chain(of_deletes, reading.entries(manifests, ManifestContent.DATA)):
         found.add(entry, spec)
+        if entry.format != _PARQUET:
+            spark_only = spark_only or f"it has files of {entry.format}"
     return TableMeasure(
         name=name,
         version=str(snapshot.snapshot_id) if snapshot is not None else "",
@@ -111,6 +119,7 @@ def measured(table: Table, name: str, now: float) -> TableMeasure:
         spec=metadata.default_spec_id,
         metadata_bytes=sum(one.manifest_length for one in manifests),
         superseded=_superseded(metadata),
+        spark_only=spark_only,
         at=now,
     )
 
@@ -118,6 +127,23 @@ def measured(table: Table, name: str, now: float) -> TableMeasure:
 def _target(properties: Mapping[str, str]) -> int:
     text = properties.get(_TARGET, "")
     return int(text) if text.isdecimal() and int(text) else _USUAL_TARGET
+
+
+def _spark_only(metadata: TableMetadata, deletes: Iterable[tuple[Entry, PartitionSpec]]) -> str:
+    """Return why only Spark can rewrite a table; empty if others can, too."""
+    if metadata.format_version > _WRITTEN_VERSION:
+        return f"it is of version {metadata.format_version} of Iceberg"
+    if _ENCRYPTION in metadata.properties:
+        return "its files are encrypted"
+    if any(entry.content == DataFileContent.EQUALITY_DELETES for entry, _ in deletes):
+        return "it has equality deletes"
+    return _sorting(metadata)
+
+
+def _sorting(metadata: TableMetadata) -> str:
+    """Return why a worker cannot keep a table's own order of rows; empty if it has none."""
+    order = metadata.sort_order()
+    return "" if order.is_unsorted else f"it is sorted by {order.fields[0]}"
 
 
 def _superseded(metadata: TableMetadata) -> list[float]:

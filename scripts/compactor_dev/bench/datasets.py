@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compactor.discovery import speed
+from compactor.money import estimate as speed
 from compactor_local.generate import generate
 
 _GZIP_LEVEL = 6

@@ -1,6 +1,6 @@
 """A worker compared with a bare loop, or with the worker of another commit.
 
-Prints a row for each set, and the speeds by which plans estimate (discovery/speed.py) of each kind
+Prints a row for each set, and the speeds by which plans estimate (money/estimate.py) of each kind
 whose small and large set were both measured.
 """
 
@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from compactor.discovery.speed import GB, WorkerSpeed
 from compactor.errors import IntegrityError, InvalidInput
+from compactor.money.estimate import WorkerSpeed
 from compactor_dev import REPOSITORY
 from compactor_dev.bench import handler
 from compactor_dev.bench.datasets import SETS, DataSet, Records, objects
@@ -195,7 +195,7 @@ def _event(data_set: DataSet, prefix: str) -> dict[str, object]:
         "s3_source_uri": f"s3://{SOURCES}/{prefix}",
         "s3_destination_uri": f"s3://{OUTPUTS}/out/",
     }
-    partition = {"path": "", "bucket": SOURCES, "prefix": prefix, "objects": 0, "bytes": 0}
+    partition = {"path": "", "bucket": SOURCES, "prefix": prefix}
     return {"run_id": "bench", "settings": {**places, **data_set.settings}, "partition": partition}
 
 
@@ -238,5 +238,5 @@ def speeds(results: Sequence[Result], candidate: str) -> dict[str, WorkerSpeed]:
             (small_bytes, small), (large_bytes, large) = sorted(pair)
             per_byte = max(0.0, (large - small) / (large_bytes - small_bytes))
             per_object = max(0.0, small - per_byte * small_bytes)
-            solved[kind] = WorkerSpeed(math.ceil(per_object * 1e6), math.ceil(per_byte * GB))
+            solved[kind] = WorkerSpeed(math.ceil(per_object * 1e6), math.ceil(per_byte * 1e9))
     return solved

@@ -17,14 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
+from compactor.failures import first_line
 from compactor.sinks.upserts import quoted
 from compactor_spark.maintain.delta_log import DeltaEntries, Entry
 from compactor_spark.maintain.delta_number import rewrite_as_number
-from compactor_spark.maintain.engines import PREFIX, Mark, Rewritten, StepDone
 from compactor_spark.maintain.java import activate
-from compactor_spark.maintain.rows import RowSums, require_sums, sums_of
+from compactor_spark.maintain.rows import require_sums, sums_of
 from compactor_spark.maintain.where import delta_predicate
-from compactor_spark.rounds import first_line
 from compactor_spark.upsert.delta import is_conflict
 from compactor_tables.orders import (
     NUMBER,
@@ -34,6 +33,7 @@ from compactor_tables.orders import (
     Order,
     PartitionOrder,
 )
+from compactor_tables.table_engine import PREFIX, Mark, Rewritten, RowSums, StepDone
 
 _CONF = "spark.databricks.delta"
 _MESSAGE = f"{_CONF}.commitInfo.userMetadata"
@@ -55,7 +55,7 @@ _HOUR = 3_600
 
 
 class DeltaTable:
-    """Implements :class:`compactor_spark.maintain.engines.Tables`.
+    """Implements :class:`compactor_tables.table_engine.Tables`.
 
     Args:
         session: with Delta's catalog and extensions.

@@ -16,8 +16,8 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j h
 from pyspark.sql import SparkSession
 
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
+from compactor.failures import first_line
 from compactor.sinks.upserts import quoted
-from compactor_spark.maintain.engines import Mark, Rewritten, StepDone
 from compactor_spark.maintain.iceberg_snapshots import (
     RUN,
     WHAT,
@@ -31,11 +31,11 @@ from compactor_spark.maintain.iceberg_snapshots import (
     touched,
 )
 from compactor_spark.maintain.java import activate, static_get, walked
-from compactor_spark.maintain.rows import RowSums, require_sums, sums_of
+from compactor_spark.maintain.rows import require_sums, sums_of
 from compactor_spark.maintain.where import iceberg_filter, unfit_for_older
-from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import cause_of
 from compactor_tables.orders import BINPACK, SORT, ZORDER, Order, PartitionOrder
+from compactor_tables.table_engine import Mark, Rewritten, RowSums, StepDone
 
 _OLDER = (
     "files of an older partition spec lie in it, which its values do not distinguish from others"
@@ -52,7 +52,7 @@ _LEAST_ORPHAN_SECONDS = 86_400.0
 
 @dataclass(slots=True)
 class IcebergTable:
-    """Implements :class:`compactor_spark.maintain.engines.Tables`.
+    """Implements :class:`compactor_tables.table_engine.Tables`.
 
     Args:
         session: with the catalog, and Iceberg's extensions.

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from compactor_spark.maintain.engines import PREFIX, Rewritten
 from compactor_spark.maintain.java import walked
 from compactor_tables.orders import BINPACK, ZORDER, Order
+from compactor_tables.table_engine import PREFIX, Rewritten
 
 RUN, WHAT = f"{PREFIX}.maintenance", f"{PREFIX}.what"
 

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from compactor.settings.tables import DELTA, TableAddress
 from compactor.settings.uris import S3Uri
 from compactor_spark.maintain.delta import DeltaTable
-from compactor_spark.maintain.engines import Tables
 from compactor_spark.maintain.iceberg import IcebergTable
 from compactor_spark.opening import session_settings, table_name, table_session
+from compactor_tables.table_engine import Tables
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client

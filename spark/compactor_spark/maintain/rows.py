@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from compactor.errors import InvalidInput
 from compactor_spark.maintain.row_hash import MODULUS, hash_sums
+from compactor_tables.table_engine import RowSums
 
 _HASHED = "columns of which Spark makes a hash; or verify_bytes 0, and nothing compares the rows"
-
-
-class RowSums(NamedTuple):
-    """Sums that are equal for equal rows; for different rows with a probability of 2**-128.
-
-    Attributes:
-        rows: number of rows.
-        first, second: sums of the rows' hashes, modulo 2**64, each with a different seed.
-    """
-
-    rows: int
-    first: int
-    second: int
 
 
 def sums_of(frame: DataFrame) -> RowSums:

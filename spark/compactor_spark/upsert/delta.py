@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from compactor.errors import TableConflict
+from compactor.failures import first_line
 from compactor.settings.tables import KEYS_SUFFIX
 from compactor.sinks.named_history import Restored, restored_before
 from compactor.sinks.upserts import quoted
-from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of, columns_of
 
 _WRITE = "spark.databricks.delta.write"

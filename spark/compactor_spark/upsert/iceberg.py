@@ -22,10 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from compactor.errors import IntegrityError, TableConflict, TransientStoreError
+from compactor.failures import first_line
 from compactor.settings.tables import KEYS_SUFFIX
 from compactor.sinks.named_history import Snapshot, rolled_back
 from compactor.sinks.upserts import quoted
-from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of, columns_of
 
 _MAIN = "main"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from pyspark.sql import SparkSession
 
 from compactor.clock import NoDeadline, SystemClock
+from compactor.failures import first_line
 from compactor.ports import ObjectStore, StoreTraits
 from compactor.s3.store import S3Store
 from compactor.settings.tables import DELTA
@@ -24,7 +25,6 @@ from compactor.sinks.upserts import key_of
 from compactor_spark.console import Console
 from compactor_spark.log_store import one_driver_only
 from compactor_spark.places import LoadedRun
-from compactor_spark.rounds import first_line
 from compactor_spark.upsert.access import STAGED, access_of
 from compactor_spark.upsert.opening import OpenedTable, open_table
 from compactor_spark.upsert.tables import SparkUpserts

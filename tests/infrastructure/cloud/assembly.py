@@ -73,8 +73,7 @@ class Assembly:
     def functions(self) -> dict[str, Mapping[str, Any]]:
         """Properties of the functions of the bundles; CDK's own programs are not among them."""
         found = self.resources("AWS::Lambda::Function")
-        own = ("Functions", "MaintenanceFunctions")
-        return {name: one for name, one in found.items() if name.startswith(own)}
+        return {name: one for name, one in found.items() if name.startswith("Functions")}
 
     def assets(self) -> Iterator[Asset]:
         """Everything that the template refers to on S3."""

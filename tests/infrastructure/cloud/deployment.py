@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from compactor_local.definition import ACCOUNT, REGION
 from tests.infrastructure.cloud.assembly import Assembly, Asset
-from tests.infrastructure.cloud.iam import Policies, Statement, statements
+from tests.infrastructure.cloud.iam import Role
 from tests.infrastructure.cloud.running import Cloud
 
 # Where `cdk bootstrap` leaves its version, which every template asks for.
@@ -59,15 +59,6 @@ class Deployment:
             for name in self.assembly.functions()
         }
 
-    @property
-    def schedules(self) -> dict[str, Mapping[str, Any]]:
-        """Name of a schedule -> its properties."""
-        return {
-            one["properties"]["Name"]: one["properties"]
-            for one in self.noted
-            if one["type"] == "AWS::Scheduler::Schedule"
-        }
-
     def code(self, function: str) -> Path:
         """The directory that a function's code was packed from."""
         found = self.assembly.resources("AWS::Lambda::Function")
@@ -82,7 +73,7 @@ class Deployment:
         return self.cloud.noted()
 
     @cached_property
-    def every_machine(self) -> list[Mapping[str, Any]]:
+    def machines(self) -> list[Mapping[str, Any]]:
         """The state machines, as Step Functions tells them."""
         client = self.cloud.client("stepfunctions")
         found = client.list_state_machines()["stateMachines"]
@@ -91,70 +82,51 @@ class Deployment:
         ]
 
     @property
-    def machines(self) -> list[Mapping[str, Any]]:
-        """That of the runs; none in standalone mode."""
-        return [one for one in self.every_machine if not one["name"].endswith("-tables")]
-
-    @property
     def machine(self) -> Mapping[str, Any]:
-        """That of the runs."""
+        """The state machine; standalone mode has none."""
         (found,) = self.machines
         return found
 
-    @property
-    def table_machines(self) -> list[Mapping[str, Any]]:
-        """That of maintenance; none where no tables are maintained."""
-        return [one for one in self.every_machine if one["name"].endswith("-tables")]
-
     @cached_property
-    def documents(self) -> dict[str, Mapping[str, Any]]:
-        """Logical id -> text of every policy of the stack, with references filled in."""
+    def roles(self) -> dict[str, Role]:
+        """What applies to each role: by handler for functions, else by the role's logical id."""
         client = self.cloud.client("iam")
-        found = {
-            name: text
-            for role in self.assembly.resources("AWS::IAM::Role")
-            for name, text in _documents(client, self.physical_ids[role], managed=False)
-        }
-        for name in self.assembly.resources("AWS::IAM::ManagedPolicy"):
-            found[name] = _managed(client, self.physical_ids[name])
-        return found
-
-    @cached_property
-    def policies(self) -> dict[str, Policies]:
-        """ARN of a role of the stack -> what applies to it."""
-        client = self.cloud.client("iam")
-        found = {}
+        handlers = {one["Role"]: one["Handler"].split(".")[-2] for one in self.functions.values()}
+        roles = {}
         for name in self.assembly.resources("AWS::IAM::Role"):
-            role = client.get_role(RoleName=self.physical_ids[name])["Role"]
-            documents = _documents(client, role["RoleName"])
-            own = [one for source, text in documents for one in statements(text, source)]
-            found[role["Arn"]] = Policies(role["Arn"], tuple(own), tuple(self._resource_statements))
-        return found
-
-    @cached_property
-    def managed_policies(self) -> dict[str, Policies]:
-        """Logical id of a managed policy of the stack -> what a role may do that has it alone."""
-        client = self.cloud.client("iam")
-        found = {}
-        for name in self.assembly.resources("AWS::IAM::ManagedPolicy"):
-            document = _managed(client, self.physical_ids[name])
-            found[name] = Policies(
-                account_arn("iam", "role/somebody-s"),
-                tuple(statements(document, name)),
-                tuple(self._resource_statements),
+            arn = client.get_role(RoleName=self.physical_ids[name])["Role"]["Arn"]
+            policies = dict(_documents(client, self.physical_ids[name]))
+            roles[handlers.get(arn, name)] = Role(arn, policies, self._resource_policies)
+        managed = self.assembly.resources("AWS::IAM::ManagedPolicy")
+        if managed:
+            # The owner of a running cluster attaches all of them to its nodes' role.
+            policies = {name: _managed(client, self.physical_ids[name]) for name in managed}
+            roles["nodes"] = Role(
+                f"arn:aws:iam::{ACCOUNT}:role/nodes", policies, self._resource_policies
             )
+        return roles
+
+    @property
+    def spark(self) -> Role:
+        """The role of the Spark job."""
+        (found,) = [
+            one for name, one in self.roles.items() if name.startswith(("SparkJob", "nodes"))
+        ]
         return found
 
     @cached_property
-    def profiles(self) -> dict[str, str]:
-        """ARN, and name, of an instance profile -> ARN of its role."""
-        client = self.cloud.client("iam")
-        found = client.list_instance_profiles()["InstanceProfiles"]
-        return {
-            one[by]: one["Roles"][0]["Arn"]
-            for one in found
-            for by in ("Arn", "InstanceProfileName")
-        }
+    def _resource_policies(self) -> dict[str, Mapping[str, Any]]:
+        """ARN of a bucket or queue of the stack -> its policy."""
+        found = {}
+        for one in self.noted:
+            properties = one["properties"]
+            if one["type"] == "AWS::S3::BucketPolicy":
+                found[f"arn:aws:s3:::{properties['Bucket']}"] = properties["PolicyDocument"]
+            if one["type"] == "AWS::SQS::QueuePolicy":
+                for queue in properties["Queues"]:
+                    name = queue.rpartition("/")[2]
+                    found[account_arn("sqs", name)] = properties["PolicyDocument"]
+        return found
 
     def read(self) -> Deployment:
         """Ask for everything now, so that the cloud may go."""
@@ -163,31 +135,12 @@ class Deployment:
             "physical_ids",
             "functions",
             "noted",
-            "every_machine",
-            "documents",
-            "policies",
-            "managed_policies",
-            "profiles",
+            "machines",
+            "roles",
             "encryption_keys",
         ):
             getattr(self, name)
         return self
-
-    @cached_property
-    def _resource_statements(self) -> list[Statement]:
-        found = [
-            statement
-            for one in self.noted
-            if "PolicyDocument" in one["properties"]
-            for statement in statements(one["properties"]["PolicyDocument"], one["id"])
-        ]
-        keys = self.cloud.client("kms")
-        for name in self.assembly.resources("AWS::KMS::Key"):
-            identifier = self.physical_ids[name]
-            arn = keys.describe_key(KeyId=identifier)["KeyMetadata"]["Arn"]
-            text = keys.get_key_policy(KeyId=identifier, PolicyName="default")["Policy"]
-            found += [_about(arn, one) for one in statements(json.loads(text), name)]
-        return found
 
     @cached_property
     def encryption_keys(self) -> dict[str, str]:
@@ -204,27 +157,9 @@ class Deployment:
         return found
 
 
-def _about(arn: str, statement: Statement) -> Statement:
-    """A statement of a key's own policy, where ``*`` is the key."""
-    return Statement(
-        statement.source,
-        statement.allows,
-        statement.actions,
-        (arn,),
-        statement.principals,
-        statement.conditions,
-    )
-
-
-def _documents(
-    iam: Any, role: str, *, managed: bool = True
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _documents(iam: Any, role: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name in iam.list_role_policies(RoleName=role)["PolicyNames"]:
         yield name, _decoded(iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"])
-    if not managed:
-        return
-    for one in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]:
-        yield one["PolicyName"], _managed(iam, one["PolicyArn"])
 
 
 def _managed(iam: Any, arn: str) -> Mapping[str, Any]:

@@ -28,7 +28,6 @@ def run(
     *,
     run_name: str,
     timeout_seconds: float = 120.0,
-    machine: Mapping[str, Any] | None = None,
     bridges: Mapping[str, str] = BRIDGES,
 ) -> WorkflowResult:
     """Run one execution of a deployed state machine.
@@ -39,10 +38,9 @@ def run(
         scratch: a directory for what the processes need.
         run_name: the execution's name.
         timeout_seconds: for each invocation.
-        machine: the state machine; by default that of the runs.
         bridges: what stands in for services.
     """
-    definition = (machine or deployment.machine)["definition"]
+    definition = deployment.machine["definition"]
     (scratch / "definition.json").write_text(definition, encoding="utf-8")
     functions = {name: described(deployment, name, scratch) for name in deployment.functions}
     (scratch / "functions.json").write_text(json.dumps(functions), encoding="utf-8")

@@ -1,24 +1,23 @@
-"""Whether policies allow a call, as IAM decides it: a Deny wins, and without an Allow it is no.
-
-Whatever this evaluator does not know (a condition operator, a policy variable, NotAction) is an
-error and no answer, so that no check passes for want of understanding.
-"""
+"""Whether a role may do something, as IAM decides it (@cloud-copilot/iam-simulate)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from compactor_local.definition import ACCOUNT
 
-Document = Mapping[str, Any]
-
-
-class NotEvaluated(Exception):
-    """A policy says something that this evaluator does not know."""
+_PROGRAM = Path(__file__).with_name("simulate.mjs")
+_REPOSITORY = Path(__file__).parents[3]
+# What KMS gives a key by default: its account's policies decide.
+_ROOT = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+_OF_A_KEY = {"Effect": "Allow", "Principal": _ROOT, "Action": "kms:*", "Resource": "*"}
+_KEY_POLICY = {"Version": "2012-10-17", "Statement": [_OF_A_KEY]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +27,7 @@ class Call:
     Attributes:
         action: as IAM writes it, ``s3:GetObject``.
         resource: an ARN, or ``*`` for actions without a resource.
-        context: condition keys and their values; a key that is absent is absent for IAM too, but
-            for aws:ResourceAccount, which IAM always knows: by default the deployment's.
+        context: condition keys and their values.
     """
 
     action: str
@@ -41,166 +39,83 @@ class Call:
         return f"{self.action} on {self.resource} {conditions}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One statement of a policy.
-
-    Attributes:
-        source: the policy it stands in, and its place there.
-        allows: False for a Deny.
-        actions: patterns.
-        resources: patterns.
-        principals: ARNs and services, for policies of resources; empty otherwise.
-        conditions: operator, key and accepted values; all must hold.
-    """
-
-    source: str
-    allows: bool
-    actions: tuple[str, ...]
-    resources: tuple[str, ...]
-    principals: tuple[str, ...] = ()
-    conditions: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
-
-    def covers(self, call: Call) -> bool:
-        """True when the statement is about this call."""
-        ours = {"aws:ResourceAccount": ACCOUNT}
-        context = {key.lower(): value for key, value in {**ours, **dict(call.context)}.items()}
-        return (
-            any(_matches(pattern.lower(), call.action.lower()) for pattern in self.actions)
-            and any(_matches(pattern, call.resource) for pattern in self.resources)
-            and all(_holds(*condition, context) for condition in self.conditions)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Policies:
+@dataclass(frozen=True)
+class Role:
     """What applies to one role.
 
     Attributes:
-        role: its ARN.
-        identity: statements of its own policies.
-        resource: statements of the policies of buckets, keys and the like.
+        arn: its ARN.
+        identity: its own policies, by their names.
+        resources: policies of buckets and queues, by the ARNs of these.
     """
 
-    role: str
-    identity: tuple[Statement, ...]
-    resource: tuple[Statement, ...] = ()
+    arn: str
+    identity: Mapping[str, Mapping[str, Any]]
+    resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def allow(self, call: Call) -> bool:
-        """True when the role may do this."""
-        about = [one for one in self.resource if one.principals and one.covers(call)]
-        ours = [one for one in about if {self.role, "*"} & {*one.principals}]
-        own = [one for one in self.identity if one.covers(call)]
-        if not all(one.allows for one in (*ours, *own)):
-            return False
-        if call.action.startswith("kms:") and not ours:
-            # A key leaves the decision to the policies of roles only where its own policy says so.
-            account = self.role.split(":")[4]
-            root = f"arn:aws:iam::{account}:root"
-            return bool(own) and any(root in one.principals and one.allows for one in about)
-        return bool(own or ours)
+    @property
+    def statements(self) -> list[Mapping[str, Any]]:
+        """The statements of its own policies."""
+        return [one for document in self.identity.values() for one in document["Statement"]]
 
-    def with_others(self, others: Iterable[Statement]) -> Policies:
-        """The same with more statements of policies of resources."""
-        return Policies(self.role, self.identity, (*self.resource, *others))
+    def asked(self, call: Call) -> dict[str, Any]:
+        """A simulation of one call."""
+        bucket = call.resource.partition("/")[0]
+        policy = self.resources.get(bucket)
+        if call.action.startswith("kms:"):
+            policy = _KEY_POLICY
+        usual = {"aws:ResourceAccount": ACCOUNT, "aws:SecureTransport": "true"}
+        if call.action.startswith("s3:"):
+            usual["s3:TlsVersion"] = "1.3"
+        found: dict[str, Any] = {
+            "request": {
+                "principal": self.arn,
+                "action": call.action,
+                "resource": {"resource": call.resource, "accountId": ACCOUNT},
+                "contextVariables": {**usual, **dict(call.context)},
+            },
+            "identityPolicies": [
+                {"name": name, "policy": document} for name, document in self.identity.items()
+            ],
+            "serviceControlPolicies": [],
+            "resourceControlPolicies": [],
+        }
+        return found if policy is None else {**found, "resourcePolicy": policy}
 
-    def without(self, left_out: Statement) -> Policies:
-        """The same, but for one statement of the role."""
-        kept = tuple(one for one in self.identity if one is not left_out)
-        return Policies(self.role, kept, self.resource)
 
-
-def statements(document: Document, source: str) -> Iterator[Statement]:
-    """The statements of a policy document.
+def allowed(questions: Iterable[tuple[Role, Call]]) -> list[bool]:
+    """Whether IAM allows each of these.
 
     Raises:
-        NotEvaluated: it has an element that is not known here.
+        ValueError: a policy or a call is not one that IAM knows, such as an action on a resource
+            that it does not take.
     """
-    for place, given in enumerate(_listed(document["Statement"])):
-        unknown = given.keys() - _ELEMENTS
-        if unknown:
-            raise NotEvaluated(f"{source}[{place}]: {', '.join(sorted(unknown))}")
-        yield Statement(
-            source=f"{source}[{given.get('Sid') or place}]",
-            allows=given["Effect"] == "Allow",
-            actions=tuple(_listed(given["Action"])),
-            resources=tuple(_listed(given.get("Resource", "*"))),
-            principals=tuple(_principals(given.get("Principal", ()))),
-            conditions=tuple(_conditions(given.get("Condition", {}))),
-        )
-
-
-_ELEMENTS = {"Sid", "Effect", "Action", "Resource", "Principal", "Condition"}
-
-
-def _listed(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _principals(given: Any) -> Iterator[str]:
-    if isinstance(given, str):
-        yield given
-    elif given:
-        for names in given.values():
-            yield from _listed(names)
-
-
-def _conditions(given: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    for operator, keys in given.items():
-        if operator.removesuffix("IfExists") not in _OPERATORS:
-            raise NotEvaluated(f"condition operator {operator}")
-        for key, values in keys.items():
-            texts = (str(value) for value in _listed(values))
-            yield operator, key, tuple(text.lower() if _is_flag(text) else text for text in texts)
-
-
-def _is_flag(text: str) -> bool:
-    return text in {"True", "False"}
-
-
-@cache
-def _pattern(pattern: str) -> re.Pattern[str]:
-    if "${" in pattern:
-        raise NotEvaluated(f"policy variable in {pattern}")
-    parts = (
-        {"*": ".*", "?": "."}.get(part, re.escape(part)) for part in re.split(r"([*?])", pattern)
+    asked = [(role, call) for role, call in questions]
+    ended = subprocess.run(
+        [str(Path(sys.executable).with_name("node")), str(_PROGRAM)],
+        input="".join(json.dumps(role.asked(call)) + "\n" for role, call in asked),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=_REPOSITORY,
     )
-    return re.compile("".join(parts), re.DOTALL)
+    answers = [json.loads(line) for line in ended.stdout.splitlines()]
+    if ended.returncode or len(answers) != len(asked):
+        raise ValueError(ended.stderr)
+    for (role, call), answer in zip(asked, answers, strict=True):
+        if not isinstance(answer, str):
+            raise ValueError(f"{role.arn}: {call}: {answer}")
+    return [answer == "Allowed" for answer in answers]
 
 
-def _matches(pattern: str, text: str) -> bool:
-    return _pattern(pattern).fullmatch(text) is not None
+def refused(role: Role, calls: Iterable[Call]) -> list[str]:
+    """The calls that IAM does not allow a role, one line each."""
+    asked = [*calls]
+    answers = allowed((role, call) for call in asked)
+    return sorted(str(call) for call, may in zip(asked, answers, strict=True) if not may)
 
 
-def _any(compare: Callable[[str, str], bool]) -> Callable[[str | None, Iterable[str]], bool]:
-    return lambda value, accepted: (
-        value is not None and any(compare(one, value) for one in accepted)
-    )
-
-
-def _none(compare: Callable[[str, str], bool]) -> Callable[[str | None, Iterable[str]], bool]:
-    return lambda value, accepted: value is None or not any(compare(one, value) for one in accepted)
-
-
-def _equal(one: str, other: str) -> bool:
-    return one == other
-
-
-_OPERATORS: Mapping[str, Callable[[str | None, Iterable[str]], bool]] = {
-    "StringEquals": _any(_equal),
-    "StringLike": _any(_matches),
-    "StringNotEquals": _none(_equal),
-    "StringNotLike": _none(_matches),
-    "ArnEquals": _any(_matches),
-    "ArnLike": _any(_matches),
-    "Bool": _any(_equal),
-    "NumericLessThan": _any(lambda limit, value: float(value) < float(limit)),
-    "Null": lambda value, accepted: str(value is None).lower() in accepted,
-}
-
-
-def _holds(operator: str, key: str, accepted: tuple[str, ...], context: Mapping[str, str]) -> bool:
-    value = context.get(key.lower())
-    if operator.endswith("IfExists") and value is None:
-        return True
-    return _OPERATORS[operator.removesuffix("IfExists")](value, accepted)
+def who_may(roles: Mapping[str, Role], call: Call) -> set[str]:
+    """The names of the roles that may do something."""
+    answers = allowed((role, call) for role in roles.values())
+    return {name for name, may in zip(roles, answers, strict=True) if may}

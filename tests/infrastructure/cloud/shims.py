@@ -48,7 +48,7 @@ _ARNS: Mapping[str, str] = {
 }
 TYPES = frozenset(_ARNS)
 #: Amazon's own policies that roles of the app have; moto knows nobody else's.
-MANAGED_POLICIES = ("AmazonEMRServicePolicy_v2",)
+MANAGED_POLICIES: tuple[str, ...] = ()
 # A statement about the CDK itself, and no resource.
 IGNORED = frozenset({"AWS::CDK::Metadata"})
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")

@@ -1,4 +1,4 @@
-"""Lists as many partitions as the input asks for, in as many calls as the script says."""
+"""Lists as many partitions as the input asks for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.statemachine.fake_handlers.script import act, put
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Write the list to S3 and tell where it is."""
+    """Write the list to S3 and tell where it is, and what workers will leave to Spark."""
     order = event["input"]
     settings = {
         "clean_up": "keep",
@@ -16,28 +16,26 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         "trouble": {},
         **order,
     }
-    if act("discover", "", settings, context) == "more":
-        return {"status": "more", "partitions": 9, "counted": 1}
+    act("discover", "", settings, context)
     bucket, run = order["bucket"], f"runs/{event['run_id']}"
     partitions = [
-        {"path": f"{n:05}/", "bucket": bucket, "prefix": f"in/{n:05}/", "objects": 3, "bytes": 30}
+        {"path": f"{n:05}/", "bucket": bucket, "prefix": f"in/{n:05}/"}
         for n in range(order["partitions"])
     ]
     put(f"{bucket}/{run}/items.json", partitions)
-    oversized = order.get("oversized", 0)
+    for n in range(order.get("oversized", 0)):
+        # As a worker leaves it.
+        put(f"{bucket}/{run}/oversized/{n}.json", [])
     return {
-        "status": "done",
         "run_id": event["run_id"],
         "started_at": event["started_at"],
         "settings": settings,
         "items": {"bucket": bucket, "key": order.get("items_key", f"{run}/items.json")},
         "item_count": len(partitions),
-        "oversized": {"bucket": bucket, "key": f"{run}/oversized.json"},
-        "oversized_count": oversized,
+        "oversized": {"bucket": bucket, "prefix": f"{run}/oversized/"},
         "run_uri": f"s3://{bucket}/{run}/",
         "max_concurrency": order.get("max_concurrency", 100),
         "batch_partitions": order.get("batch_partitions", 1),
         "results": {"bucket": bucket, "prefix": f"{run}/results"},
-        "spark": bool(oversized),
-        "work": bool(partitions or oversized),
+        "lags": order.get("lags", False),
     }

@@ -23,8 +23,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     good = not failed and failures == [None, None, None]
     return {
         "status": "succeeded" if good else "failed",
-        "report": {"bucket": event["items"]["bucket"], "key": "report.json"},
-        "totals": {"partitions": event["item_count"], "left": event["oversized_count"]},
+        "report": {"bucket": settings["bucket"], "key": "report.json"},
+        "totals": {"partitions": settings["partitions"]},
         "failed_partitions": len(failed),
         "failure": event["failure"],
         "cause": _cause(event, failed),
