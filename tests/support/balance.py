@@ -12,22 +12,15 @@ from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  
 #: Modules that run together, the longest first; an outdated order only costs time.
 TOGETHER: tuple[tuple[str, ...], ...] = (
     (
-        "infrastructure/test_checks",
-        "infrastructure/test_table",
-        "infrastructure/test_workflow_run",
         "infrastructure/test_synthesis",
-        "infrastructure/test_readers_stack",
-        "infrastructure/test_limits",
-        "infrastructure/test_least_privilege",
+        "infrastructure/test_runs",
+        "infrastructure/test_roles",
         "infrastructure/test_resources",
+        "infrastructure/test_events",
+        "infrastructure/test_limits",
         "infrastructure/test_notifications",
-        "infrastructure/test_alarms",
-        "infrastructure/test_ingest",
-        "infrastructure/test_partitions",
-        "infrastructure/test_requests",
-        "infrastructure/test_tables_run",
-        "infrastructure/test_tables_stack",
-        "infrastructure/test_merging",
+        "infrastructure/test_configuration",
+        "infrastructure/test_maintenance_run",
     ),
     # All of them share one Spark with whatever their process ran before.
     (
