@@ -1,8 +1,10 @@
 # make demo, make test: everything else they need is set up on the way, in .venv.
 # Needs Python 3.11 or later; PYTHON=... names one that is not found.
 
-# All targets share .venv, so all of them set up all of it: it is made once, not back and forth.
+# make demo needs a sixth of what the other targets need, which share all of it: .venv is then made
+# once, not back and forth.
 LOCKS := requirements-dev.txt requirements-spark.txt requirements-cdk.txt
+DEMO_LOCKS := requirements-demo.txt
 # Each process with whole modules (tests/support/balance.py says in which order). Three keep two
 # processors busy: the tests wait for a third of their time, for clients that ask again and for ends.
 # tests/support/selection.py says what is marked how.
@@ -26,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
-set-up: ## Make .venv from the locks (all targets do it first; at once when nothing changed)
+set-up: ## Make .venv from the locks (targets do it first; at once when nothing changed)
 	@scripts/bootstrap.sh $(LOCKS)
 
 wheel: set-up ## Build dist/s3_compactor-*.whl, which installs without this checkout
@@ -35,7 +37,8 @@ wheel: set-up ## Build dist/s3_compactor-*.whl, which installs without this chec
 image: set-up ## Build the container image; ARGS="--architecture arm64 --tag NAME"
 	@.venv/bin/python -m compactor_dev.image $(ARGS)
 
-demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of a directory
+demo: ## Run the workflow on generated logs; SOURCE=dir takes the logs of a directory
+	@scripts/bootstrap.sh $(DEMO_LOCKS) -- $(LOCKS)
 	@.venv/bin/compactor demo $(if $(SOURCE),--source "$(SOURCE)") $(ARGS)
 
 bench: set-up ## Measure: ARGS="worker|queries ..."; ARGS="worker --against COMMIT" compares two versions
@@ -141,7 +144,8 @@ lock: set-up ## Write the locks anew from pyproject.toml; UPGRADE=--upgrade take
 	$(COMPILE) --constraint requirements-dev.txt --extra lambda --extra iceberg --output-file requirements.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra spark --output-file requirements-spark.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra cdk --output-file requirements-cdk.txt
-	printf 'setuptools\nuv\n' | $(subst pyproject.toml,-,$(COMPILE)) --constraint requirements-dev.txt \
+	$(COMPILE) --constraint requirements-dev.txt --extra local --extra query --output-file requirements-demo.txt
+	printf 'hatchling\nsetuptools\nuv\n' | $(subst pyproject.toml,-,$(COMPILE)) --constraint requirements-dev.txt \
 		--output-file requirements-bootstrap.txt
 	PATH="$(CURDIR)/.venv/bin:$$PATH" npm install --package-lock-only --no-audit --no-fund
 

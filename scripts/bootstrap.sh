@@ -1,8 +1,10 @@
 #!/bin/sh
 # Makes .venv from the locks, once; needs only Python 3.11 or later.
 #
-#   bootstrap.sh LOCK...    set up, or do nothing when .venv already holds what the locks say
-#   bootstrap.sh --find     print the Python that would be used, or fail with one line that helps
+#   bootstrap.sh LOCK... [-- LOCK...]   set up, or do nothing when .venv already holds what the locks
+#                                       say, or what the locks behind -- say: those hold more
+#   bootstrap.sh --find                 print the Python that would be used, or fail with one line
+#                                       that helps
 #
 # PYTHON=... chooses the Python. Everything comes from the locks, checked by hash.
 set -eu
@@ -61,15 +63,15 @@ install_locks() {
     python=$venv/bin/python
     if "$python" -m pip install --quiet --require-hashes -r requirements-bootstrap.txt &&
         "$venv/bin/uv" pip sync --quiet --system-certs --python "$python" --require-hashes \
-            --no-build-isolation "$@"
+            --no-build-isolation requirements-bootstrap.txt "$@"
     then
         return
     fi
     say "uv could not install the locks; trying pip, which takes about two minutes."
-    locks=
-    for lock in "$@"; do locks="$locks -r $lock"; done
+    with_option=
+    for lock in requirements-bootstrap.txt "$@"; do with_option="$with_option -r $lock"; done
     # shellcheck disable=SC2086 # one word per lock is meant
-    "$python" -m pip install --quiet --require-hashes --no-build-isolation $locks
+    "$python" -m pip install --quiet --require-hashes --no-build-isolation $with_option
 }
 
 set_up() {
@@ -77,7 +79,7 @@ set_up() {
     rm -f "$stamp"
     if ! venv_usable; then
         python=$(find_python)
-        say "Setting up .venv with $("$python" -V) (once; half a minute or more) ..."
+        say "Setting up .venv with $("$python" -V) (once; up to a minute) ..."
         rm -rf "$venv"
         "$python" -m venv "$venv"
     else
@@ -86,15 +88,27 @@ set_up() {
     install_locks "$@"
     "$venv/bin/python" -m pip install --quiet --no-deps --no-build-isolation --editable .
     fingerprint "$@" >"$stamp"
-    say "Set up .venv in $(($(date +%s) - started)) s."
+    say "Set up .venv in $(($(date +%s) - started)) s: $(du -sm "$venv" | cut -f 1) MB. Packages stay in" \
+        "$("$venv/bin/uv" cache dir) for the next time."
 }
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 if [ "${1:-}" = --find ]; then
     find_python
-elif [ $# -eq 0 ]; then
-    say "usage: bootstrap.sh LOCK... | --find"
+    exit
+fi
+locks=
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    locks="$locks $1"
+    shift
+done
+if [ -z "$locks" ]; then
+    say "usage: bootstrap.sh LOCK... [-- LOCK...] | --find"
     exit 2
-elif ! up_to_date "$@"; then
-    set_up "$@"
+fi
+# shellcheck disable=SC2086 # one word per lock is meant
+if [ $# -gt 1 ] && shift && up_to_date "$@"; then
+    :
+elif ! up_to_date $locks; then
+    set_up $locks
 fi
