@@ -1,4 +1,7 @@
-"""CRC32 of a whole object from those of its parts, without reading the bytes."""
+"""CRC32 of a whole object from those of its parts, without reading the bytes.
+
+S3 takes CRC32, CRC32C and CRC64NVME of a whole multipart object, but SHA-256 and MD5 only of parts.
+"""
 
 from __future__ import annotations
 
