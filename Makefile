@@ -45,14 +45,14 @@ bench: set-up ## Measure: ARGS="worker|queries ..."; ARGS="worker --against COMM
 	@.venv/bin/python -m compactor_dev.bench $(ARGS)
 
 spark-bundle: set-up ## Build what a cluster needs for the Spark job; ARGS="--architecture x86_64"
-	@.venv/bin/python -m cdk.bundles $(ARGS)
+	@.venv/bin/python -m compactor_bundling.bundles $(ARGS)
 
 spark-jars: set-up ## Fetch the archives with which a deployment merges into tables with a key; make deploy does it, too
-	@.venv/bin/python -m cdk.spark_jars
+	@.venv/bin/python -m compactor_bundling.spark_jars
 
 synth: node_modules ## Write the CloudFormation template to cdk.out/, without AWS; ARGS="-c config=FILE"
 	@$(CDK) synth --quiet $(ARGS)
-	@.venv/bin/python -m cdk.written $(ARGS)
+	@.venv/bin/python -m compactor_dev.written $(ARGS)
 
 diff: node_modules ## Show what a deployment would change; ARGS="-c config=FILE"
 	@.venv/bin/python -m compactor_dev.credentials diff $(ARGS)
@@ -64,12 +64,12 @@ bootstrap: node_modules ## Prepare an account and region for the CDK, once; ARGS
 
 deploy: node_modules ## Deploy to the account and region of your credentials; ARGS="-c config=FILE"
 	@.venv/bin/python -m compactor_dev.credentials deploy $(ARGS)
-	@.venv/bin/python -m cdk.applications deploy $(ARGS)
+	@.venv/bin/python -m compactor_dev.applications deploy $(ARGS)
 	@$(CDK) deploy --all $(ARGS)
 
 destroy: node_modules ## Remove the deployment; buckets and what is in them stay; ARGS="-c config=FILE"
 	@.venv/bin/python -m compactor_dev.credentials destroy $(ARGS)
-	@.venv/bin/python -m cdk.applications destroy $(ARGS)
+	@.venv/bin/python -m compactor_dev.applications destroy $(ARGS)
 	@$(CDK) destroy --all $(ARGS)
 
 smoke: node_modules ## Deploy, check and remove stacks of its own; CLEAN=1 removes what killed ones left; ARGS=--yes

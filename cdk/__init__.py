@@ -12,12 +12,8 @@ maintenance    the stack that maintains tables that others write
   spark        EMR Serverless, or steps on a running cluster
   events       runs started by events, and the registry of objects that they announced
   monitoring   the dashboard and the alarms
-bundles        builds the bundles of the functions and the Spark job; `make spark-bundle`
-spark_jars     jars of Iceberg and Delta for Spark; `make spark-jars`
 assets         the bundles as assets, named by their inputs
-applications   stops an idle application of EMR Serverless before it is changed
 regions        what a region lacks
-written        the last lines of `make synth`
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from aws_cdk import aws_stepfunctions as sfn
 
 from cdk import REPOSITORY
 from cdk import grants as may
-from cdk.bundles import SCRIPT
 from cdk.config import MADE_DESTINATION, MADE_REGISTRY, MADE_SOURCE, Deployment
 from cdk.events import Events, Registry
 from cdk.functions import Functions
@@ -29,6 +28,7 @@ from compactor.model import Compression
 from compactor.settings.layout import IDENTITY_NAME, PARTITIONS, READERS, RUNS, TABLE
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
+from compactor_bundling.bundles import SCRIPT
 from compactor_tables.measures import ICEBERG
 
 _DEFINITION = REPOSITORY / "statemachine" / "compaction.asl.json"

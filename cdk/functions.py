@@ -12,10 +12,10 @@ from constructs import Construct
 
 from cdk import REPOSITORY
 from cdk.assets import LAMBDA_PYTHON, functions_bundle
-from cdk.bundles import Machine
 from cdk.config import Deployment, Vpc
 from cdk.grants import allow, own_role
 from compactor.settings.encryption import ENCRYPTION_VARIABLE
+from compactor_bundling.bundles import Machine
 
 #: The processor of all functions, which costs a fifth less than the other.
 ARCHITECTURE = "arm64"

@@ -17,7 +17,6 @@ from aws_cdk import aws_stepfunctions as sfn
 
 from cdk import REPOSITORY
 from cdk import grants as may
-from cdk.bundles import SCRIPT
 from cdk.config import Deployment, Maintenance
 from cdk.functions import Functions
 from cdk.machines import Starts, allow_map_runs, arn_of, make_machine, start_on_schedule
@@ -28,6 +27,7 @@ from cdk.tables import glue_arns
 from compactor import __version__
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
+from compactor_bundling.bundles import SCRIPT
 from compactor_tables.policies import Rule
 
 _DEFINITION = REPOSITORY / "statemachine" / "tables.asl.json"

@@ -16,12 +16,12 @@ from constructs import Construct
 
 from cdk import REPOSITORY
 from cdk.assets import asset, spark_application, spark_jar, spark_libraries
-from cdk.bundles import Machine
 from cdk.config import Deployment
 from cdk.grants import IN_THIS_ACCOUNT, Role, allow, may_pass, own_role
 from cdk.machines import arn_of
-from cdk.spark_jars import PINNED, PINNED_DELTA
 from cdk.storage import SPARK_LOGS, Place
+from compactor_bundling.bundles import Machine
+from compactor_bundling.spark_jars import PINNED, PINNED_DELTA
 from compactor_tables.measures import ICEBERG
 
 _NOT_DEPLOYED = "not-deployed"

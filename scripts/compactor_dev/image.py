@@ -15,8 +15,8 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from cdk.bundles import ARCHITECTURES, BundleError, Machine, build_dependencies
 from compactor.errors import CompactorError, InvalidInput
+from compactor_bundling.bundles import ARCHITECTURES, BundleError, Machine, build_dependencies
 from compactor_dev import REPOSITORY
 
 CONTAINERFILE = REPOSITORY / "deploy" / "Containerfile"

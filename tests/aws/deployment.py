@@ -10,8 +10,8 @@ from typing import Any
 
 from cdk import REPOSITORY
 from cdk.app import build
-from cdk.applications import stop_application
 from cdk.config import read
+from compactor_dev.applications import stop_application
 from tests.aws.world import Names
 
 _CDK = REPOSITORY / "node_modules" / ".bin" / "cdk"

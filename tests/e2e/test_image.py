@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cdk.bundles import BundleError, Machine
+from compactor_bundling.bundles import BundleError, Machine
 from compactor_cli.commands import main
 from compactor_dev.image import CONTAINERFILE, prepare
 from tests.e2e.test_cli_commands import EACH, PARTITIONS, Lake

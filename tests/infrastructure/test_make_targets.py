@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cdk import written
 from cdk.app import read_flags
-from compactor_dev import credentials
+from compactor_dev import credentials, written
 from tests.infrastructure.conftest import Synthesized
 
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
@@ -64,7 +63,7 @@ def test_every_target_that_asks_aws_looks_for_credentials_first(repo_root: Path)
 
 def test_what_changes_or_deletes_an_application_stops_it_first(repo_root: Path) -> None:
     makefile = (repo_root / "Makefile").read_text(encoding="utf-8")
-    stopping = r"-m cdk\.applications (\w+) \$\(ARGS\)\n\t@\$\(CDK\) \1 "
+    stopping = r"-m compactor_dev\.applications (\w+) \$\(ARGS\)\n\t@\$\(CDK\) \1 "
     assert re.findall(stopping, makefile) == ["deploy", "destroy"]
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from cdk.bundles import (
+from compactor_bundling.bundles import (
     BundleError,
     Machine,
     SparkBundle,

@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cdk.bundles import BundleError
-from cdk.spark_jars import fetch_jars, jar_name
 from compactor.errors import InvalidInput
+from compactor_bundling.bundles import BundleError
+from compactor_bundling.spark_jars import fetch_jars, jar_name
 from tests.support.trino import build as trino_build
 
 _ROOT = Path(__file__).resolve().parents[2]

@@ -11,9 +11,9 @@ import pytest
 from botocore.exceptions import NoCredentialsError
 from botocore.stub import ANY, Stubber
 
-from cdk import applications
-from cdk.applications import main, stacks_of, stop_application
 from cdk.regions import missing_in
+from compactor_dev import applications
+from compactor_dev.applications import main, stacks_of, stop_application
 
 _ID = "00f1abcdefgh0000"
 _ARN = f"arn:aws:emr-serverless:us-east-1:123456789012:/applications/{_ID}"

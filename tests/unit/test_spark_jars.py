@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cdk import spark_jars
 from cdk.assets import spark_jar
-from cdk.bundles import BundleError
-from cdk.spark_jars import PINNED, PINNED_DELTA, fetch_jars, jar_name, pinned_jar
 from compactor.settings.tables import TableAddress
+from compactor_bundling import spark_jars
+from compactor_bundling.bundles import BundleError
+from compactor_bundling.spark_jars import PINNED, PINNED_DELTA, fetch_jars, jar_name, pinned_jar
 from compactor_cli.machine.spark_jars import (
     JARS_VARIABLE,
     PACKAGES_VARIABLE,

@@ -1,6 +1,6 @@
 """The pinned jars with which Spark merges into tables and maintains them.
 
-    python -m cdk.spark_jars    ``make spark-jars``: downloads them to build/
+    python -m compactor_bundling.spark_jars    ``make spark-jars``: downloads them to build/
 
 Maven downloads them once, by the coordinates that ``compactor run`` passes to Spark.
 """
@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from cdk import REPOSITORY
-from cdk.bundles import BundleError
+from compactor_bundling import REPOSITORY
+from compactor_bundling.bundles import BundleError
 
 #: Coordinates of the jars that a deployment ships for Iceberg, with their SHA-256. All jars
 #: are under the Apache licence.

@@ -1,6 +1,6 @@
 """Stops a stack's application of EMR Serverless, which can be changed and deleted only then.
 
-``python -m cdk.applications deploy ...`` runs before ``cdk deploy ...``.
+``python -m compactor_dev.applications deploy ...`` runs before ``cdk deploy ...``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What runs on other machines: libraries of the lock, and our packages.
 
-    python -m cdk.bundles    ``make spark-bundle``: what a cluster needs to run the Spark job
+    python -m compactor_bundling.bundles    ``make spark-bundle``: what a cluster needs for the job
 
 Everything is built without Docker, for the machine that will run it: libraries are binary wheels,
 checked by the hashes of the lock, whatever this machine is. Builds are reproducible.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import re
 import shlex
 import shutil
@@ -21,8 +22,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdk import REPOSITORY
 from compactor.errors import CompactorError, InvalidInput
+from compactor_bundling import REPOSITORY
 
 LOCK = REPOSITORY / "requirements.txt"
 # In uv's terms. manylinux_2_28 is the oldest with wheels of pycurl, and runs on Amazon Linux 2023:
@@ -198,6 +199,34 @@ def build_application(
             copy = target / package.name / path.relative_to(package)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
+
+
+def interpreter(python: str) -> str | None:
+    """Return the path of a Python of this version on this machine; None if there is none."""
+    command = [_uv(), "python", "find", "--no-project", "--no-python-downloads", python]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    return result.stdout.strip() or None
+
+
+def compile_modules(target: Path, python: str) -> None:
+    """Compile all modules below a directory, so that Python does not look at their sources.
+
+    Bytecode by time of change would be void: archives and Lambda set other times.
+
+    Args:
+        target: what was built.
+        python: path of the interpreter, of the version that will run it.
+
+    Raises:
+        BundleError: a module cannot be compiled.
+    """
+    # -s: no path of this machine in tracebacks, and the same bytes on each.
+    command = [python, "-m", "compileall", "-q", "-s", str(target)]
+    command += ["--invalidation-mode", "unchecked-hash", str(target)]
+    environment = {"PYTHONHASHSEED": "0", "PATH": os.defpath}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if result.returncode != 0:
+        raise BundleError(f"compileall failed: {' '.join(result.stdout.split())}")
 
 
 def contents(directory: Path, without: Collection[Path] = ()) -> Iterator[Path]:

@@ -1,6 +1,6 @@
 """Summarizes the result of ``make synth`` in a line for each template, with its resources by type.
 
-``python -m cdk.written ...`` takes the arguments that ``cdk synth`` was given.
+``python -m compactor_dev.written ...`` takes the arguments that ``cdk synth`` was given.
 """
 
 from __future__ import annotations
