@@ -32,14 +32,13 @@ from compactor_tables.policies import Rule
 
 _DEFINITION = REPOSITORY / "statemachine" / "tables.asl.json"
 _MAPS, _RESULTS = {"Tables": "runs/*/tables.json"}, "runs/*/tables.json.results/*"
-# EMR Serverless itself ends a job after twelve hours.
-_JOB_SECONDS = 43_200
+# The tasks of the state machine that run Spark, by its kind.
+_SPARK_TASKS = {"serverless": "emr_serverless", "cluster": "cluster"}
 # Memory by function, and the documents of the state that it writes. A plan holds every file that a
 # table's metadata names, some 300 bytes each.
 _FUNCTIONS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "list_tables": (512, ("runs/*.json",)),
-    "plan_table": (3_008, ("runs/*/tables/*.json",)),
-    "begin_table": (512, ("tables/*/lease.json",)),
+    "plan_table": (3_008, ("runs/*/tables/*.json", "tables/*/lease.json")),
     "athena_step": (1_024, ("runs/*/tables/*.json",)),
     "end_table": (512, ("runs/*/tables/*.json", "tables/*/lease.json")),
     "report_tables": (1_024, ("runs/*/tables-report.json",)),
@@ -118,7 +117,7 @@ class MaintenanceStack(Stack):
             self._may_ask(roles[name], ["GetTable"])
             for place in self._places:
                 may.may_read(roles[name], place)
-        self._may_ask(roles["begin_table"], ["GetTable", "GetTableOptimizer"])
+        self._may_ask(roles["plan_table"], ["GetTableOptimizer"])
         may.allow(roles["athena_step"], ["athena:GetQueryResults"], [self._workgroup])
         # How long queries took is read of the workgroups that rules name.
         rules = self._about.request.policies.rules
@@ -126,9 +125,11 @@ class MaintenanceStack(Stack):
         for group in sorted({rule.athena_workgroup for rule in rules if rule.athena_workgroup}):
             arn = arn_of(self, "athena", "workgroup", group, "/")
             may.allow(roles["plan_table"], listing, [arn])
-        engines = ["athena"] if self._spark_kind == "none" else ["spark", "athena"]
+        tasks = {"athena": "athena"}
+        if deployment.spark.kind != "none":
+            tasks["spark"] = _SPARK_TASKS[deployment.spark.kind]
         plan = functions.by_name["plan_table"]
-        plan.add_environment("COMPACTOR_TABLE_ENGINES", json.dumps(engines))
+        plan.add_environment("COMPACTOR_TABLE_ENGINES", json.dumps(tasks))
         return functions
 
     def _make_machine(self, name: str) -> sfn.StateMachine:
@@ -145,8 +146,6 @@ class MaintenanceStack(Stack):
         substitutions = {
             **without_spark(self._state),
             "TableJars": "not-deployed",
-            "SparkTimeoutSeconds": str(_JOB_SECONDS),
-            "SparkEngine": "emr_serverless" if spark.kind == "serverless" else spark.kind,
             "EmrClusterId": spark.cluster_id or "not-deployed",
             "AthenaWorkgroup": name,
         }
@@ -168,10 +167,6 @@ class MaintenanceStack(Stack):
         # A machine that starts before it has its rights would fail.
         machine.node.add_dependency(role)
         return machine
-
-    @property
-    def _spark_kind(self) -> str:
-        return self._deployment.spark.kind
 
     def _make_workgroup(self, name: str) -> None:
         key = self._state.key

@@ -9,13 +9,12 @@ lease                  one run works on a table at a time
 table_engine           protocol of an engine for one table; maintenance_job: does an order by it
 rewriting              the worker: rewrites small files in this process
 athena                 Athena's statements and answers (pure); athena_work: runs an order by them
-snapshots              reads an Iceberg metadata file; touched_partitions: who wrote where
 maintenance_receipts   the result of an order
 table_run              plan, lease and end of one table; outcomes: its line of the report
 maintenance_report     the report of a whole run
 due_tables             when maintenance is due (pure)
 document_keys          keys of a run's documents
-service_ports          ports to AWS services; aws: their implementations
+aws                    Glue and Athena
 handlers               one thin module per Lambda function
 
 Tables belong to their writers. A run measures a table by its metadata alone, orders the work that

@@ -1,9 +1,9 @@
 """Athena's statements for an order, and the meaning of its answers. Pure.
 
-OPTIMIZE accepts conditions on partition columns only, and fails if one run did not do all of the
-work. VACUUM retains what the table's own properties say ("OPTIMIZE", "VACUUM" and "Optimize Iceberg
-tables" in the Athena user guide). So partitions are optimized one by one, that failure is retried,
-and the properties are set before VACUUM.
+OPTIMIZE accepts conditions on partition columns only. VACUUM retains what the table's own
+properties say ("OPTIMIZE", "VACUUM" and "Optimize Iceberg tables" in the Athena user guide). So
+partitions are optimized one by one, and the properties are set before VACUUM. The state machine
+repeats a statement that needs more runs.
 """
 
 from __future__ import annotations
@@ -22,15 +22,12 @@ import msgspec
 
 from compactor_tables.orders import EXPIRE, ORPHANS, REWRITE, Condition, Order
 
-PROPERTIES, OPTIMIZE, VERIFY, VACUUM = "properties", "optimize", "verify", "vacuum"
-#: How often a statement is sent while Athena asks for more runs, or cancels it.
-MOST_TRIES = 20
+PROPERTIES, OPTIMIZE, COUNT, VACUUM = "properties", "optimize", "count", "vacuum"
 #: Limit of statements per table and run: an execution has 25,000 events, a statement takes twenty.
 MOST_STATEMENTS = 800
 # "You are charged for the number of bytes scanned, rounded up to the nearest megabyte, with a
 # 10 MB minimum per query" (Athena pricing).
 _LEAST_BYTES, _MEGABYTE = 10_000_000, 1_000_000
-_MORE_RUNS = ("ICEBERG_OPTIMIZE_MORE_RUNS_NEEDED", "ICEBERG_VACUUM_MORE_RUNS_NEEDED")
 # Text of errors of a commit that lost to another ("Troubleshooting" of Iceberg tables; Trino's
 # connector).
 _CONFLICTS = ("ICEBERG_COMMIT_ERROR", "ICEBERG_CONFLICT", "Failed to commit Iceberg update")
@@ -48,7 +45,7 @@ class Statement(msgspec.Struct, frozen=True):
     """One statement for Athena.
 
     Attributes:
-        kind: ``properties``, ``optimize``, ``verify`` or ``vacuum``.
+        kind: ``properties``, ``optimize``, ``count`` or ``vacuum``.
         partition: name of its partition; empty for a whole table.
         where: condition on partition columns; empty for a whole table.
         unfit: why it cannot be sent; empty if it can.
@@ -76,11 +73,6 @@ class QueryEnd(msgspec.Struct, frozen=True):
     scanned: int = 0
     seconds: float = 0.0
     reason: str = ""
-
-    @property
-    def takes_more_runs(self) -> bool:
-        """Whether Athena did a part of the work, and the statement must be sent again."""
-        return any(name in self.reason for name in _MORE_RUNS)
 
     @property
     def gave_way(self) -> bool:
@@ -115,7 +107,7 @@ def _rewrites(order: Order, types: Mapping[str, str]) -> Iterator[Statement]:
         # changes.
         yield Statement(OPTIMIZE, one.name, where, unfit)
         if order.verify_rows:
-            yield Statement(VERIFY, one.name, where, unfit)
+            yield Statement(COUNT, one.name, where, unfit)
 
 
 def _cleaning(order: Order) -> Iterator[Statement]:
@@ -255,26 +247,24 @@ def _hive(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
 
-def sql(
-    statement: Statement,
-    order: Order,
-    versions: tuple[str, str] = ("", ""),
-    columns: Sequence[str] = (),
-) -> str:
+def sql(statement: Statement, order: Order, versions: tuple[str, str] = ("", "")) -> str:
     """Return the text of a statement; the database is a parameter of the query.
 
     Args:
         statement: that can be sent.
         order: that it belongs to.
-        versions: snapshots right before and after the rewrite, for ``verify``.
-        columns: of the table, for ``verify``.
+        versions: snapshots right before and after the rewrite, for ``count``.
     """
     table = order.address.name[-1]
     where = f" WHERE {statement.where}" if statement.where else ""
     if statement.kind == OPTIMIZE:
         return f"OPTIMIZE {quoted(table)} REWRITE DATA USING BIN_PACK{where}"
-    if statement.kind == VERIFY:
-        return _comparison(table, where, versions, columns)
+    if statement.kind == COUNT:
+        sides = (
+            f"(SELECT count(*) FROM {quoted(table)} FOR VERSION AS OF {_number(version)}{where})"  # noqa: S608 - every name is quoted, and every value written by its type
+            for version in versions
+        )
+        return f"SELECT {', '.join(sides)}"
     if statement.kind == VACUUM:
         return f"VACUUM {_hive(table)}"
     kept = ", ".join(f"'{name}'='{value}'" for name, value in wanted_properties(order).items())
@@ -283,33 +273,25 @@ def sql(
 
 def wanted_properties(order: Order) -> dict[str, str]:
     """Return the table properties for VACUUM, which has one age limit for snapshots and orphans."""
-    seconds = max(order.keep_seconds, order.orphan_seconds, order.undo_seconds)
-    return {_AGE: f"{int(seconds)}", _COUNT: f"{order.keep_versions}"}
+    return {_AGE: f"{int(kept_seconds(order))}", _COUNT: f"{order.keep_versions}"}
 
 
-def _comparison(table: str, where: str, versions: tuple[str, str], columns: Sequence[str]) -> str:
-    # checksum() does not depend on the order of rows, and includes duplicates.
-    row = ", ".join(quoted(one) for one in columns)
-    sides = (
-        f"SELECT '{side}' AS side, count(*) AS number, to_hex(checksum(ROW({row}))) AS hash"  # noqa: S608 - every name is quoted, and every value written by its type
-        f" FROM {quoted(table)} FOR VERSION AS OF {_number(version)}{where}"
-        for side, version in zip(("before", "after"), versions, strict=True)
-    )
-    return " UNION ALL ".join(sides)
+def kept_seconds(order: Order) -> float:
+    """Return the age at which VACUUM deletes snapshots as well as orphans."""
+    return max(order.keep_seconds, order.orphan_seconds, order.undo_seconds)
 
 
-def token(order: Order, number: int, attempt: int) -> str:
-    """Return the request token by which Athena runs a statement once, however often it is sent.
+def token(order: Order, number: int) -> str:
+    """Return the request token of a statement, which the state machine completes by the attempt.
 
     Args:
         order: that the statement belongs to.
         number: of the statement in :func:`statements`.
-        attempt: from 0; each attempt is a new query.
 
     Returns:
         64 characters.
     """
-    key = json.dumps([order.run_id, order.table, number, attempt])
+    key = json.dumps([order.run_id, order.table, number])
     return hashlib.blake2b(key.encode(), digest_size=32).hexdigest()
 
 

@@ -1,28 +1,32 @@
-"""Carries out an order by Athena, statement by statement, each sent as often as needed.
+"""Carries out an order by Athena, statement by statement, and compares the rows of each rewrite.
 
-Between two statements, the only state is a :class:`Position` in the state machine and the receipt
-on S3. Calls are idempotent: a repeated call records no answer twice, and returns the same step.
+The receipt has the position, so calls are idempotent: a repeated call records no answer twice, and
+returns the same statement; a run that was stopped and started again goes on where it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import dropwhile, takewhile
+from typing import Any
 
 import msgspec
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
 
 from compactor.ports import Clock, ObjectStore
 from compactor.settings.uris import S3Uri
 from compactor.sizes import TIB
+from compactor.table_formats.file_io import place_of
 from compactor_tables.athena import (
-    MOST_TRIES,
+    COUNT,
     OPTIMIZE,
     PROPERTIES,
     VACUUM,
-    VERIFY,
     QueryEnd,
     Statement,
+    kept_seconds,
     query_end,
     sql,
     statements,
@@ -40,14 +44,11 @@ from compactor_tables.maintenance_receipts import (
     read_receipt,
     write_receipt,
 )
-from compactor_tables.measures import PartitionValue
-from compactor_tables.orders import Order, PartitionOrder
-from compactor_tables.service_ports import Catalog, Queries, Writes
-from compactor_tables.snapshots import TableState, read_state
-from compactor_tables.touched_partitions import Touched, touches
+from compactor_tables.orders import Order
+from compactor_tables.outcomes import MORE
 
 QUERY, ENDED = "query", "done"
-# Number of expired snapshots whose manifest lists are looked for after VACUUM.
+# Number of expired snapshots that are looked for after VACUUM.
 _WATCHED = 20
 _LONGEST_REASON = 500
 
@@ -61,6 +62,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         sql: text of the statement.
         token: of the request.
         database: of the query.
+        attempt: of the state machine, which counts them.
     """
 
     status: str
@@ -68,13 +70,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     sql: str = ""
     token: str = ""
     database: str = ""
-
-
-class _Look(NamedTuple):
-    """The current state of the table, and the URI of its metadata file."""
-
-    uri: str
-    table: TableState
+    attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +79,16 @@ class AthenaWork:
 
     Attributes:
         state: where the receipt lies.
-        writes: finds what others have written since the plan was made.
+        table: returns the table's present metadata.
+        counts: returns the row counts that a query answered with.
         dollars_per_tib: Athena's price for scanned data.
     """
 
     order: Order
     store: ObjectStore
     state: S3Uri
-    catalog: Catalog
-    queries: Queries
-    writes: Writes
+    table: Callable[[], TableMetadata]
+    counts: Callable[[str], Sequence[str]]
     clock: Clock
     dollars_per_tib: float
 
@@ -107,295 +103,209 @@ class AthenaWork:
             IntegrityError: the table's metadata, or the receipt, is damaged.
             InvalidInput: the table no longer exists, or may not be read.
         """
-        uri = self.catalog.metadata_uri(self.order.address)
-        look = _Look(uri, read_state(uri, self.store.get(*_object_of(uri))))
-        todo = statements(self.order, look.table.types)
-        receipt = self._receipt()
-        if work is None:
-            # A run that was stopped and started again has a position in its receipt.
-            work = receipt.position or Position()
-        elif answer is not None:
-            work = self._judge(work, todo[work.number], query_end(answer), look, receipt)
-        step = self._next(work, todo, look, receipt)
-        receipt.at, receipt.position = look.table.current, step.work
+        table, order = self.table(), self.order
+        todo = statements(order, _types(table))
+        receipt = read_receipt(self.state, order.run_id, order.table, self.store)
+        receipt = receipt or MaintenanceReceipt(
+            table=order.table, run_id=order.run_id, engine=order.engine
+        )
+        position = receipt.position
+        if position is None:
+            position = self._seek(0, todo, table, receipt)
+        elif position == work and answer is not None:
+            self._record(work, todo[work.number], query_end(answer), table, receipt)
+            position = self._seek(work.number + 1, todo, table, receipt)
+        receipt.at, receipt.position = _current(table), position
+        step = self._step(position, todo, receipt)
         write_receipt(receipt, self.state, self.store)
         return step
 
-    def _receipt(self) -> MaintenanceReceipt:
-        order = self.order
-        found = read_receipt(self.state, order.run_id, order.table, self.store)
-        return found or MaintenanceReceipt(
-            table=order.table, run_id=order.run_id, engine=order.engine
-        )
-
-    def _next(
+    def _seek(
         self,
-        work: Position,
+        number: int,
         todo: Sequence[Statement],
-        look: _Look,
+        table: TableMetadata,
         receipt: MaintenanceReceipt,
-    ) -> Step:
-        table = look.table
-        while work.number < len(todo):
-            statement = todo[work.number]
-            if statement.kind != VERIFY and self._is_late(work):
-                receipt.steps["time"] = "the time that the rule leaves is over"
-                return Step(status=ENDED, work=work)
-            if not self._passed_over(work, statement, look, receipt):
-                if work.attempt == 0 and not work.before:
-                    work = self._looked(work, statement, table)
-                return self._query(work, statement, table, receipt)
-            work = work.next
-        rewritten = {one.name for one in receipt.partitions}
-        whole = all(one.name in rewritten for one in self.order.partitions if todo)
-        receipt.status = "failed" if not receipt.is_sound else "done" if whole else "more"
-        return Step(status=ENDED, work=work)
-
-    def _is_late(self, work: Position) -> bool:
+    ) -> Position:
+        """Return the position of the first statement from a number on that is to be sent."""
         until = self.order.until
-        return until is not None and self.clock.now() >= until and work.attempt == 0
+        while number < len(todo):
+            statement = todo[number]
+            if statement.kind != COUNT and until is not None and self.clock.now() >= until:
+                receipt.steps["time"] = "the time that the rule leaves is over"
+                break
+            if not self._is_passed_over(statement, table, receipt):
+                return self._position(number, statement, table)
+            number += 1
+        return Position(len(todo))
 
-    def _passed_over(
-        self,
-        work: Position,
-        statement: Statement,
-        look: _Look,
-        receipt: MaintenanceReceipt,
+    def _is_passed_over(
+        self, statement: Statement, table: TableMetadata, receipt: MaintenanceReceipt
     ) -> bool:
         """Return whether a statement is skipped; the reason is recorded in the receipt."""
-        if statement.kind == OPTIMIZE:
-            return self._is_left(work, statement, look, receipt)
-        if statement.kind == VERIFY:
-            found = _partition(receipt, statement.partition)
-            return found is None or found.status != DONE
+        if statement.kind == OPTIMIZE and statement.unfit:
+            receipt.partitions.append(
+                RewrittenPartition(name=statement.partition, status=LEFT, why=statement.unfit)
+            )
+            return True
+        if statement.kind == COUNT:
+            partition = receipt.of_name(statement.partition)
+            return partition is None or partition.status != DONE
         if statement.kind == PROPERTIES:
-            wanted = wanted_properties(self.order).items()
-            # If it was sent already, its own answer counts.
-            return not work.before and wanted <= look.table.properties.items()
-        if statement.kind == VACUUM and not receipt.is_sound and work.attempt == 0:
+            return wanted_properties(self.order).items() <= table.properties.items()
+        if statement.kind == VACUUM and not receipt.is_sound:
             receipt.steps[VACUUM] = "left: nothing goes where something failed"
             return True
         return False
 
-    def _is_left(
-        self, work: Position, statement: Statement, look: _Look, receipt: MaintenanceReceipt
-    ) -> bool:
-        """Return whether a partition is not rewritten any further; the reason is recorded once."""
-        found = _partition(receipt, statement.partition)
-        if found is not None and found.status == LEFT and not found.after:
-            # Left by an earlier call, without a query: a query's answer would have set `after`.
-            return True
-        # A query that was answered before does not run again, however often it is sent.
-        known = _answer(work) <= receipt.answers
-        why = statement.unfit or ("" if known else self._written(statement.partition, look))
-        if not why:
-            return False
-        left = RewrittenPartition(name=statement.partition, status=LEFT, why=why)
-        if work.attempt and look.table.current != work.before:
-            left.before = work.before
-            left.why += "; a part of it was rewritten before that, and its rows were not compared"
-            receipt.undo = receipt.undo or work.before
-        receipt.partitions.append(left)
-        return True
+    def _position(self, number: int, statement: Statement, table: TableMetadata) -> Position:
+        position = Position(number, _current(table))
+        if statement.kind != VACUUM:
+            return position
+        due = self._due(table)[:_WATCHED]
+        return msgspec.structs.replace(
+            position,
+            due=tuple(f"{one.snapshot_id}" for one in due),
+            watched=due[0].manifest_list if due else "",
+        )
 
-    def _written(self, name: str, look: _Look) -> str:
-        """Return why a partition is no longer closed, naming its writer; empty if it still is."""
-        order = self.order
-        if not order.closed_before:
-            return ""
-        since = look.table.writers(order.closed_before, order.measured)
-        if since is None:
-            return "snapshots of the time since have expired, so what they wrote is unknown"
-        writer = self._toucher(name, look.uri, since)
-        return f"snapshot {writer} wrote it since" if writer else ""
+    def _due(self, table: TableMetadata) -> list[Snapshot]:
+        """Return the snapshots that VACUUM is to remove, oldest first."""
+        before = (self.clock.now() - kept_seconds(self.order)) * 1_000
+        stays = {table.current_snapshot_id, *(one.snapshot_id for one in table.refs.values())}
+        ordered = sorted(table.snapshots, key=lambda one: one.timestamp_ms)
+        old = ordered[: max(0, len(ordered) - self.order.keep_versions)]
+        return [one for one in old if one.timestamp_ms < before and one.snapshot_id not in stays]
 
-    def _toucher(self, name: str, metadata_uri: str, snapshots: Iterable[str]) -> str:
-        """Return the first of the snapshots that wrote a partition; empty if none did."""
-        wanted = _as_touched(next(one for one in self.order.partitions if one.name == name))
-        for one in snapshots:
-            if touches(self.writes.touched(metadata_uri, one), wanted):
-                return one
-        return ""
-
-    def _query(
-        self,
-        work: Position,
-        statement: Statement,
-        table: TableState,
-        receipt: MaintenanceReceipt,
+    def _step(
+        self, position: Position, todo: Sequence[Statement], receipt: MaintenanceReceipt
     ) -> Step:
+        if position.number == len(todo):
+            receipt.status = self._status(receipt)
+            return Step(status=ENDED, work=position)
         # The text must not depend on when it is sent, because a token stands for one text.
-        rewritten = _partition(receipt, statement.partition)
-        versions = (rewritten.before, rewritten.after) if rewritten else ("", "")
+        statement = todo[position.number]
+        partition = receipt.of_name(statement.partition)
+        versions = (partition.before, partition.after) if partition else ("", "")
         return Step(
             status=QUERY,
-            work=work,
-            sql=sql(statement, self.order, versions, table.columns),
-            token=token(self.order, work.number, work.attempt),
+            work=position,
+            sql=sql(statement, self.order, versions),
+            token=token(self.order, position.number),
             database=self.order.address.name[0],
         )
 
-    def _looked(self, work: Position, statement: Statement, table: TableState) -> Position:
-        """Record in the position what must be known of the table before the statement runs."""
-        if statement.kind != VACUUM:
-            return msgspec.structs.replace(work, before=table.current)
-        order = self.order
-        seconds = float(wanted_properties(order)["vacuum_max_snapshot_age_seconds"])
-        due = table.due(self.clock.now(), seconds, order.keep_versions)
-        lists = [one.manifest_list for one in due if one.manifest_list]
-        return msgspec.structs.replace(
-            work,
-            before=table.current,
-            due=tuple(f"{one.snapshot_id}" for one in due)[:_WATCHED],
-            watched=tuple(lists[:_WATCHED]),
-        )
+    def _status(self, receipt: MaintenanceReceipt) -> str:
+        if not receipt.is_sound:
+            return FAILED
+        names = {one.name for one in receipt.partitions}
+        is_whole = all(one.name in names for one in self.order.partitions)
+        return DONE if is_whole and "time" not in receipt.steps else MORE
 
-    def _judge(
+    def _record(
         self,
-        work: Position,
+        position: Position,
         statement: Statement,
         end: QueryEnd,
-        look: _Look,
-        receipt: MaintenanceReceipt,
-    ) -> Position:
-        again = end.takes_more_runs or end.state == "CANCELLED"
-        tries = work.attempt + 1 < MOST_TRIES
-        if receipt.answers < _answer(work):
-            receipt.answers = _answer(work)
-            self._pay(end, receipt)
-            if not (again and tries):
-                self._note(work, statement, end, look, receipt)
-        if again and tries:
-            return msgspec.structs.replace(work, attempt=work.attempt + 1)
-        return work.next
-
-    def _pay(self, end: QueryEnd, receipt: MaintenanceReceipt) -> None:
-        receipt.seconds += end.seconds
-        receipt.scanned_bytes += end.scanned
-        receipt.dollars += end.billed_bytes / TIB * self.dollars_per_tib
-
-    def _note(
-        self,
-        work: Position,
-        statement: Statement,
-        end: QueryEnd,
-        look: _Look,
+        table: TableMetadata,
         receipt: MaintenanceReceipt,
     ) -> None:
         """Record the result of a statement in the receipt."""
-        why = "" if end.state == "SUCCEEDED" else _why(end)
+        receipt.seconds += end.seconds
+        receipt.scanned_bytes += end.scanned
+        receipt.dollars += end.billed_bytes / TIB * self.dollars_per_tib
+        fault = "" if end.state == "SUCCEEDED" else (end.reason or end.state)[:_LONGEST_REASON]
         if statement.kind == OPTIMIZE:
-            found = self._rewritten(work, statement, end, look)
-            receipt.partitions.append(found)
-            if found.status == DONE or found.into:
-                receipt.undo = receipt.undo or found.before
-        elif statement.kind == VERIFY:
-            _compare(receipt, statement, why or _difference(self.queries.rows(end.query_id)))
+            partition = _rewritten(position, statement, end, fault, table)
+            receipt.partitions.append(partition)
+            receipt.undo = receipt.undo or partition.before
+        elif statement.kind == COUNT:
+            rewritten = receipt.of_name(statement.partition)
+            assert rewritten is not None  # noqa: S101 - it was rewritten right before
+            self._compare(rewritten, end, fault)
         else:
-            fault = why
-            if statement.kind == VACUUM and not why:
-                fault = self._deleted_nothing(work, look.table, receipt)
-            receipt.steps[statement.kind] = fault or receipt.steps.get(statement.kind, "done")
+            if statement.kind == VACUUM and not fault:
+                fault = self._vacuumed(position, table, receipt)
+            receipt.steps[statement.kind] = fault or receipt.steps.get(statement.kind, DONE)
             if fault:
                 receipt.error, receipt.cause = "AthenaFailed", f"{statement.kind}: {fault}"
 
-    def _rewritten(
-        self, work: Position, statement: Statement, end: QueryEnd, look: _Look
-    ) -> RewrittenPartition:
-        found = RewrittenPartition(
-            name=statement.partition,
-            status=DONE,
-            before=work.before,
-            after=look.table.current,
-            seconds=end.seconds,
-        )
-        if end.state != "SUCCEEDED":
-            found.status, found.why = (GAVE_WAY if end.gave_way else FAILED), _why(end)
-            return found
-        commits = look.table.since(work.before)
-        if commits is None:
-            # Snapshots have expired, so only the versions at both ends can be compared.
-            return found
-        ours = [number for number, one in enumerate(commits) if one.only_rewrites]
-        if not ours:
-            found.status, found.why = LEFT, "nothing to rewrite any more"
-            return found
-        # From our first rewrite to our last: what others wrote before or after does not count.
-        taken = commits[ours[0] : ours[-1] + 1]
-        found.before, found.after = f"{taken[-1].parent_snapshot_id}", f"{taken[0].snapshot_id}"
-        for one in taken:
-            found.count(one.summary if one.only_rewrites else {})
-        others = [f"{one.snapshot_id}" for one in taken if not one.only_rewrites]
-        if writer := self._toucher(statement.partition, look.uri, others):
-            found.status = LEFT
-            found.why = f"snapshot {writer} wrote it in between, and its rows were not compared"
-        return found
+    def _compare(self, partition: RewrittenPartition, end: QueryEnd, fault: str) -> None:
+        """Record the number of a partition's rows, or why they were not compared or differ."""
+        if fault:
+            partition.status, partition.why = FAILED, fault
+            return
+        before, after = self.counts(end.query_id)
+        if before == after:
+            partition.rows = int(before)
+        elif partition.why:
+            partition.status = LEFT
+            partition.why += ", and its rows were not compared"
+        else:
+            partition.status = FAILED
+            partition.why = (
+                f"{before} rows became {after}: stop its writers, and return to snapshot"
+                f" {partition.before}"
+            )
 
-    def _deleted_nothing(
-        self, work: Position, table: TableState, receipt: MaintenanceReceipt
+    def _vacuumed(
+        self, position: Position, table: TableMetadata, receipt: MaintenanceReceipt
     ) -> str:
         """Return why a VACUUM that succeeded had no effect; empty if it had."""
-        gone = [one for one in work.due if one not in table.snapshots]
+        present = {f"{one.snapshot_id}" for one in table.snapshots}
+        gone = [one for one in position.due if one not in present]
         receipt.expired += len(gone)
-        if work.due and not gone:
-            return f"VACUUM succeeded, and none of {len(work.due)} snapshots that are due is gone"
-        there = [uri for uri in work.watched if gone and self._is_there(uri)]
-        if there:
+        if position.due and not gone:
             return (
-                f"VACUUM succeeded, and {len(there)} of {len(work.watched)} files that nothing"
-                f" names any more are there, such as {there[0]}: may the role delete objects"
-                " (s3:DeleteObject)?"
+                f"VACUUM succeeded, and none of {len(position.due)} snapshots that are due is gone"
+            )
+        if gone and position.watched and self.store.head(*place_of(position.watched)) is not None:
+            return (
+                f"VACUUM succeeded, and {position.watched}, which nothing names any more, is there:"
+                " may the role delete objects (s3:DeleteObject)?"
             )
         receipt.steps[VACUUM] = f"{len(gone)} snapshots expired, their files are gone"
         return ""
 
-    def _is_there(self, uri: str) -> bool:
-        return self.store.head(*_object_of(uri)) is not None
+
+def _rewritten(
+    position: Position, statement: Statement, end: QueryEnd, fault: str, table: TableMetadata
+) -> RewrittenPartition:
+    record = RewrittenPartition(name=statement.partition, status=DONE, seconds=end.seconds)
+    if fault:
+        record.status, record.why = GAVE_WAY if end.gave_way else FAILED, fault
+        return record
+    commits = _rewrites_since(table, position.before)
+    if not commits:
+        record.status, record.why = LEFT, "nothing to rewrite any more"
+        return record
+    record.before, record.after = f"{commits[-1].parent_snapshot_id}", f"{commits[0].snapshot_id}"
+    for one in commits:
+        if _is_rewrite(one):
+            assert one.summary is not None  # noqa: S101 - it names the operation
+            record.count(one.summary.additional_properties)
+        else:
+            record.why = f"snapshot {one.snapshot_id} came in between"
+    return record
 
 
-def _object_of(uri: str) -> tuple[str, str]:
-    """Return bucket and key of a URI, whose scheme may be s3, s3a or s3n."""
-    bucket, _, key = uri.partition("://")[2].partition("/")
-    return bucket, key
+def _rewrites_since(table: TableMetadata, before: str) -> list[Snapshot]:
+    """Return the snapshots from our first rewrite after a snapshot to our last, newest first."""
+    current = table.current_snapshot()
+    since = takewhile(lambda one: f"{one.snapshot_id}" != before, ancestors_of(current, table))
+    oldest_first = [*dropwhile(lambda one: not _is_rewrite(one), since)][::-1]
+    return [*dropwhile(lambda one: not _is_rewrite(one), oldest_first)][::-1]
 
 
-def _answer(work: Position) -> int:
-    """Return the number of a position's query among all possible queries of an order."""
-    return work.number * MOST_TRIES + work.attempt + 1
+def _is_rewrite(one: Snapshot) -> bool:
+    return one.summary is not None and one.summary.operation == Operation.REPLACE
 
 
-def _as_touched(one: PartitionOrder) -> Touched:
-    where = (PartitionValue(each.column, each.transform, each.value) for each in one.where)
-    return Touched(one.spec, one.name, tuple(where))
+def _current(table: TableMetadata) -> str:
+    current = table.current_snapshot()
+    return "" if current is None else f"{current.snapshot_id}"
 
 
-def _partition(receipt: MaintenanceReceipt, name: str) -> RewrittenPartition | None:
-    return next((one for one in reversed(receipt.partitions) if one.name == name), None)
-
-
-def _compare(receipt: MaintenanceReceipt, statement: Statement, found: str | int) -> None:
-    """Record the number of a partition's rows, or why its verification failed."""
-    one = _partition(receipt, statement.partition)
-    assert one is not None  # noqa: S101 - it was rewritten right before
-    if isinstance(found, int):
-        one.rows = found
-        return
-    one.status, one.why = FAILED, found
-
-
-def _difference(rows: Sequence[Sequence[str]]) -> str | int:
-    """Return how the rows before and after differ, or their number if they do not."""
-    sides = {row[0]: tuple(row[1:3]) for row in rows}
-    before, after = sides.get("before"), sides.get("after")
-    if before is None or after is None:
-        return "the rows were not compared: Athena answered with nothing"
-    if before != after:
-        return (
-            f"its rows are not those of before: {before[0]} with hash {before[1]}, and now"
-            f" {after[0]} with {after[1]}"
-        )
-    return int(before[0])
-
-
-def _why(end: QueryEnd) -> str:
-    return (end.reason or end.state)[:_LONGEST_REASON]
+def _types(table: TableMetadata) -> dict[str, str]:
+    """Return the types of top-level columns, as Iceberg writes them."""
+    return {one.name: f"{one.field_type}" for one in table.schema().fields}

@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
+from typing import Protocol
 
 from compactor_tables.measures import TableMeasure
 from compactor_tables.policies import Rule
-from compactor_tables.service_ports import Scans
 
 # The scans whose median counts, and the age of the oldest one that does.
 _SCANS, _OLDEST_SECONDS = 7, 30 * 86_400.0
+
+
+class Scans(Protocol):
+    """How long queries of a table took."""
+
+    def last(self, count: int, since: float) -> list[float]:
+        """Return the seconds of the last queries, newest first, without the time in a queue.
+
+        Args:
+            count: number of queries at most.
+            since: queries that began earlier do not count, UNIX seconds.
+
+        Raises:
+            TransientStoreError: the service did not answer.
+            InvalidInput: there is no such workgroup, or access to it is denied.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

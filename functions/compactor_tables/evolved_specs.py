@@ -18,9 +18,11 @@ from compactor_tables.measures import (
     PartitionValue,
     TableMeasure,
 )
-from compactor_tables.touched_partitions import may_share_rows
 
 _SHARED = "files of an older partition spec may have rows of it"
+_PERIODS = {"year", "month", "day", "hour", "identity"}
+# The values of all these transforms are prefixes of a date, or begin with one.
+_DATE = len("2026-11-01")
 _Where = frozenset[PartitionValue]
 _Shape = frozenset[tuple[str, str]]
 
@@ -102,3 +104,21 @@ def _group(
     moments = [measure.last_commit if each.changed is None else each.changed for each in members]
     changed = max((each for each in moments if each is not None), default=None)
     return Group(replace(one, files=tuple(chain(*packs)), changed=changed), packs)
+
+
+def may_share_rows(one: Sequence[PartitionValue], other: Sequence[PartitionValue]) -> bool:
+    """Return whether partitions of two partition specs may share rows."""
+    pairs = ((a, b) for a in one for b in other if a.column == b.column)
+    return not any(_are_apart(mine, theirs) for mine, theirs in pairs)
+
+
+def _are_apart(one: PartitionValue, other: PartitionValue) -> bool:
+    if "void" in {one.transform, other.transform}:
+        return False
+    if one.transform == other.transform or None in {one.value, other.value}:
+        # A transform maps null, and only null, to null.
+        return one.value != other.value
+    if not {one.transform, other.transform} <= _PERIODS:
+        return False
+    first, second = sorted((str(each.value)[:_DATE] for each in (one, other)), key=len)
+    return not second.startswith(first)

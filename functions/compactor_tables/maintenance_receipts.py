@@ -59,22 +59,15 @@ class Position(msgspec.Struct, frozen=True):
 
     Attributes:
         number: of the current statement.
-        attempt: number of the current attempt, from 0.
-        before: snapshot right before the statement; empty if not yet recorded.
+        before: snapshot right before the statement.
         due: snapshots that VACUUM is to remove.
-        watched: manifest lists of some of these.
+        watched: manifest list of the first of these.
     """
 
     number: int = 0
-    attempt: int = 0
     before: str = ""
     due: tuple[str, ...] = ()
-    watched: tuple[str, ...] = ()
-
-    @property
-    def next(self) -> Position:
-        """The first attempt at the next statement."""
-        return Position(self.number + 1)
+    watched: str = ""
 
 
 class MaintenanceReceipt(msgspec.Struct, kw_only=True):
@@ -97,9 +90,7 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
             are unknown for Iceberg, and if some files could not be deleted.
         seconds: in all.
         position: where to resume an order that is carried out statement by statement.
-        answers: number of the last service answer that is recorded, so that no answer is
-            recorded twice.
-        scanned_bytes: bytes that Athena read.
+        scanned_bytes: bytes that Athena read, without runs that did a part of the work.
         dollars: approximate charge of the engine's service; 0 if unknown.
         error, cause: class name and text of the error that ended the work.
     """
@@ -119,7 +110,6 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
     deleted_bytes: int = 0
     seconds: float = 0.0
     position: Position | None = None
-    answers: int = 0
     scanned_bytes: int = 0
     dollars: float = 0.0
     error: str = ""
@@ -128,6 +118,10 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
     def of(self, *statuses: str) -> list[RewrittenPartition]:
         """Return the partitions that have one of these statuses."""
         return [one for one in self.partitions if one.status in statuses]
+
+    def of_name(self, name: str) -> RewrittenPartition | None:
+        """Return the partition of a name; None if it was not begun."""
+        return next((one for one in self.partitions if one.name == name), None)
 
     @property
     def is_sound(self) -> bool:

@@ -119,7 +119,7 @@ def engines_before_their_lease(machine: Machine) -> Iterator[str]:
     """Ways to what changes a table that do not take its lease first, by their last state."""
     child = machine["States"]["MaintainTables"]["ItemProcessor"]
     for path in _ways_to(child["States"], child["StartAt"], (), _changes_a_table):
-        if "BeginTable" not in path:
+        if "PlanTable" not in path:
             yield " -> ".join(path)
 
 

@@ -27,11 +27,11 @@ def _job_that_ends_by_itself(machine: Machine) -> None:
 
 
 def _report_passed_by(machine: Machine) -> None:
-    state(machine, "MapRunFailed")["Next"] = "Succeeded"
+    state(machine, "MaintainTables")["Catch"][0]["Next"] = "Succeeded"
 
 
 def _no_lease(machine: Machine) -> None:
-    state(machine, "IsThereAnOrder")["Default"] = "WhichEngine"
+    machine["States"]["MaintainTables"]["ItemProcessor"]["StartAt"] = "WhichEngine"
 
 
 def _query_repeated(machine: Machine) -> None:
@@ -44,28 +44,22 @@ def _query_repeated(machine: Machine) -> None:
         (
             asl_checks.tables_without_an_end,
             _plan_not_caught,
-            "PrepareTable -> PlanTable -> an error that nobody catches",
+            "PlanTable -> an error that nobody catches",
         ),
         (
             asl_checks.tables_without_an_end,
             _job_that_ends_by_itself,
-            (
-                "PrepareTable -> PlanTable -> IsThereAnOrder -> BeginTable -> WhichEngine"
-                " -> PrepareMaintenance -> WhichSpark -> MaintainServerless"
-            ),
+            "PlanTable -> WhichEngine -> MaintainServerless",
         ),
         (
             asl_checks.runs_of_tables_without_a_report,
             _report_passed_by,
-            "IsThereATable -> MaintainTables -> MapRunFailed -> Succeeded",
+            "IsThereATable -> MaintainTables -> Succeeded",
         ),
         (
             asl_checks.engines_before_their_lease,
             _no_lease,
-            (
-                "PrepareTable -> PlanTable -> IsThereAnOrder -> WhichEngine -> AthenaStep"
-                " -> IsThereAQuery -> RunQuery"
-            ),
+            "WhichEngine -> AthenaStep -> IsThereAQuery -> RunQuery",
         ),
         (asl_checks.jobs_that_are_repeated_when_they_fail, _query_repeated, "RunQuery: Retry[1]"),
     ],

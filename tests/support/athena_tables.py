@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compactor.settings.tables import TableAddress
-from compactor_tables.touched_partitions import Touched
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+
 from tests.support.memory_store import MemoryStore
 
 BUCKET = "lake"
@@ -24,11 +24,10 @@ class FakeAthena:
     Attributes:
         may_delete: whether its role may delete objects.
         reasons: reasons of upcoming failures, by the first word of a statement; empty for success.
-        counts: rows and hash of each side, if they differ.
+        counts: rows before and after a rewrite.
         sent: statements so far, by their tokens.
         ended: results of these statements.
         made: the number of snapshots so far.
-        wrote: what snapshots touched, by their ids; missing ones touched nothing.
     """
 
     store: MemoryStore
@@ -36,12 +35,11 @@ class FakeAthena:
     properties: dict[str, str] = field(default_factory=dict)
     may_delete: bool = True
     reasons: dict[str, list[str]] = field(default_factory=dict)
-    counts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    counts: Sequence[str] = ("7", "7")
     sent: dict[str, str] = field(default_factory=dict)
-    version: int = 0
+    refs: dict[str, Any] = field(default_factory=dict)
     ended: dict[str, dict[str, Any]] = field(default_factory=dict)
     made: int = 0
-    wrote: dict[str, list[Touched]] = field(default_factory=dict)
 
     def add_snapshot(self, at: float, **summary: str) -> str:
         """Add a snapshot, as a commit does."""
@@ -52,6 +50,7 @@ class FakeAthena:
         self.snapshots.append(
             {
                 "snapshot-id": number,
+                "sequence-number": number,
                 "timestamp-ms": int(at * 1_000),
                 **self._parent(),
                 "manifest-list": f"s3://{BUCKET}/{path}",
@@ -59,21 +58,15 @@ class FakeAthena:
                 "summary": summary or {"operation": "append"},
             }
         )
-        self._commit()
         return f"{number}"
 
-    def metadata_uri(self, table: TableAddress) -> str:
-        """See :class:`compactor_tables.service_ports.Catalog`."""
-        return f"s3://{BUCKET}/t/metadata/{self.version}.metadata.json"
+    def table(self) -> TableMetadata:
+        """Return the table's present metadata."""
+        return TableMetadataUtil.parse_raw(json.dumps(self._document()))
 
-    def rows(self, query_id: str) -> Sequence[Sequence[str]]:
-        """See :class:`compactor_tables.service_ports.Queries`."""
-        same = ("7", "AB")
-        return [[side, *self.counts.get(side, same)] for side in ("before", "after")]
-
-    def touched(self, metadata_uri: str, snapshot_id: str) -> Sequence[Touched]:
-        """See :class:`compactor_tables.service_ports.Writes`."""
-        return self.wrote.get(snapshot_id, [])
+    def row(self, query_id: str) -> Sequence[str]:
+        """Return what a comparison answered with."""
+        return self.counts
 
     def run(self, sql: str, token: str, at: float) -> dict[str, Any]:
         """Run a query; return what Step Functions gets when it ends, or catches if it fails."""
@@ -121,7 +114,6 @@ class FakeAthena:
                 name.strip("'"): value.strip("'")
                 for name, _, value in (pair.partition("=") for pair in pairs)
             }
-            self._commit()
         if word == "VACUUM":
             self._vacuum(at)
 
@@ -129,32 +121,37 @@ class FakeAthena:
         oldest = (at - float(self.properties["vacuum_max_snapshot_age_seconds"])) * 1_000
         gone = [one for one in self.snapshots[:-1] if one["timestamp-ms"] < oldest]
         self.snapshots = [one for one in self.snapshots if one not in gone]
-        self._commit()
         for one in gone if self.may_delete else ():
             key = one["manifest-list"].removeprefix(f"s3://{BUCKET}/")
             listed = [found for page in self.store.list_objects(BUCKET, key) for found in page]
             self.store.delete_sources(listed)
 
-    def _commit(self) -> None:
-        self.version += 1
-        document = {
+    def _document(self) -> dict[str, Any]:
+        return {
             "format-version": 2,
+            "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+            "last-updated-ms": 0,
+            "last-sequence-number": 1_000,
+            "last-column-id": 2,
+            "partition-specs": [{"spec-id": 0, "fields": []}],
+            "default-spec-id": 0,
+            "last-partition-id": 999,
+            "sort-orders": [{"order-id": 0, "fields": []}],
+            "default-sort-order-id": 0,
             "location": f"s3://{BUCKET}/t",
-            "current-snapshot-id": self.snapshots[-1]["snapshot-id"] if self.snapshots else -1,
+            "current-snapshot-id": self.snapshots[-1]["snapshot-id"] if self.snapshots else None,
             "current-schema-id": 0,
             "schemas": [
                 {
+                    "type": "struct",
                     "schema-id": 0,
                     "fields": [
-                        {"id": 1, "name": "kind", "type": "string"},
-                        {"id": 2, "name": "id", "type": "long"},
-                        {"id": 3, "name": "more", "type": {"type": "struct", "fields": []}},
+                        {"id": 1, "name": "kind", "type": "string", "required": False},
+                        {"id": 2, "name": "id", "type": "long", "required": False},
                     ],
                 }
             ],
             "snapshots": self.snapshots,
             "properties": self.properties,
-            "refs": {},
+            "refs": self.refs,
         }
-        body = json.dumps(document).encode()
-        self.store.put(BUCKET, f"t/metadata/{self.version}.metadata.json", body)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 from compactor.settings.tables import parse_table
-from compactor_tables.handlers import athena_step, begin_table
+from compactor_tables.handlers import athena_step, plan_table
 from compactor_tables.orders import (
     EXPIRE,
     REWRITE,
@@ -48,10 +48,15 @@ class AthenaWorld(World):
 
     def patch(self) -> None:
         super().patch()
-        self.monkeypatch.setattr(begin_table, "glue", lambda: SimpleNamespace(optimizers_on=_none))
-        for name in ("glue", "athena"):
-            self.monkeypatch.setattr(athena_step, name, lambda: self.athena)
-        self.monkeypatch.setattr(athena_step, "IcebergWrites", lambda *_: self.athena)
+        self.monkeypatch.setattr(plan_table, "glue", lambda: SimpleNamespace(optimizers_on=_none))
+        self.monkeypatch.setattr(athena_step, "load_iceberg", lambda *_: self._table_now())
+        self.monkeypatch.setattr(athena_step, "row_of", self._row)
+
+    def _row(self, query_id: str) -> Sequence[str]:
+        return self.athena.row(query_id)
+
+    def _table_now(self) -> SimpleNamespace:
+        return SimpleNamespace(metadata=self.athena.table())
 
     def _engine(self, item: Mapping[str, Any], plan: dict[str, Any]) -> None:
         work, answer = None, None
@@ -60,9 +65,13 @@ class AthenaWorld(World):
             step = self._call(athena_step, event)
             if step["status"] != "query":
                 return
-            self.clock.advance(1)
             work = step["work"]
-            answer = self.athena.run(step["sql"], step["token"], self.clock.now())
+            for attempt in range(20):
+                self.clock.advance(1)
+                token = f"{step['token']}-{attempt}"
+                answer = self.athena.run(step["sql"], token, self.clock.now())
+                if "MORE_RUNS_NEEDED" not in answer.get("Cause", ""):
+                    break
         raise AssertionError("it does not end")
 
 

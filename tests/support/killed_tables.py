@@ -20,7 +20,6 @@ from compactor.errors import AlreadyExists, TableConflict, TransientStoreError
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_tables.handlers import (
-    begin_table,
     end_table,
     list_tables,
     plan_table,
@@ -290,7 +289,7 @@ class World:
         """Do a whole run; return a summary of its report."""
         rule = {"match": ["*"], "closed_after_seconds": 0}
         given = {"s3_state_uri": STATE.uri, "tables": [self.address], "policies": [rule]}
-        listed = self._call(list_tables, {"run_id": run_id, **given})
+        listed = self._call(list_tables, {"run_id": run_id, "input": given})
         body = self.store.get(listed["tables"]["bucket"], listed["tables"]["key"])
         ended = [self._table(item) for item in json.loads(body)]
         asked = {"run_id": run_id, "request": listed["request"], "started_at": "", "failure": None}
@@ -301,8 +300,6 @@ class World:
         plan, failure = None, None
         try:
             plan = self._call(plan_table, item)
-            if plan["engine"] != "none":
-                plan = self._call(begin_table, {**item, "plan": plan})
             if plan["engine"] != "none":
                 self._engine(item, plan)
         except Exception as error:

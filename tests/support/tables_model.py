@@ -14,7 +14,6 @@ TABLES_HANDLERS: Mapping[str, str] = {
     for name in (
         "list_tables",
         "plan_table",
-        "begin_table",
         "athena_step",
         "end_table",
         "report_tables",
@@ -36,10 +35,8 @@ TABLES_VALUES: Mapping[str, str] = {
             "EmrServerlessJobRoleArn",
         )
     },
-    "SparkTimeoutSeconds": "43200",
     "MaintainScriptUri": "s3://local/spark/maintain_tables.py",
     "TableJars": "local",
-    "SparkEngine": "emr_serverless",
     "EmrClusterId": "j-LOCAL",
     "AthenaWorkgroup": "local",
 }

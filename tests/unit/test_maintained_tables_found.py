@@ -214,7 +214,7 @@ def test_tables_are_listed_planned_and_ordered(aws, tmp_path: Path):
         "delta_prefixes": ["s3://lake/"],
         "policies": [{"match": ["delta:*"], "closed_after_seconds": 0}],
     }
-    listed = list_tables.handler({"run_id": "r1", **given}, Context())
+    listed = list_tables.handler({"run_id": "r1", "input": given}, Context())
     assert listed == {
         "run_id": "r1",
         "count": 1,
@@ -255,5 +255,6 @@ def test_tables_are_listed_planned_and_ordered(aws, tmp_path: Path):
 def test_a_request_at_fault_ends_immediately(aws):
     from compactor_tables.handlers import list_tables
 
+    given = {"s3_state_uri": STATE, "tabels": []}
     with pytest.raises(InvalidInput, match="tabels"):
-        list_tables.handler({"run_id": "r1", "s3_state_uri": STATE, "tabels": []}, Context())
+        list_tables.handler({"run_id": "r1", "input": given}, Context())

@@ -66,7 +66,8 @@ def test_begun_again_by_its_name_it_does_and_records_what_it_would_have(
 ) -> None:
     whole = AthenaWorld(monkeypatch)
     assert whole.run("one")["status"] == "succeeded"
-    assert receipt_of(whole, "one").scanned_bytes == len(whole.athena.sent) * 25_000_000
+    # Without the two runs that did a part of the work.
+    assert receipt_of(whole, "one").scanned_bytes == (len(whole.athena.sent) - 2) * 25_000_000
     for world in killed_worlds(monkeypatch):
         world.patch()
         world.clock.advance(60)

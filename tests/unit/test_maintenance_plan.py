@@ -10,6 +10,7 @@ import pytest
 
 from compactor.sizes import GIB, MIB, TIB
 from compactor_tables.costs import Rewrite, cost
+from compactor_tables.evolved_specs import may_share_rows
 from compactor_tables.measures import (
     DELTA,
     ICEBERG,
@@ -21,7 +22,6 @@ from compactor_tables.measures import (
 from compactor_tables.orders import Condition
 from compactor_tables.policies import read_policies
 from compactor_tables.table_planning import TablePlan, plan_table
-from compactor_tables.touched_partitions import may_share_rows
 
 # 2026-11-10 12:00 UTC.
 NOW = 1_794_312_000.0

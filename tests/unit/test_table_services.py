@@ -12,7 +12,7 @@ from botocore.stub import Stubber
 
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.settings.tables import parse_table
-from compactor_tables.aws.athena_queries import AthenaResults
+from compactor_tables.aws.athena_queries import row_of
 from compactor_tables.aws.glue_tables import GlueTables
 
 ACCOUNT = "123456789012"
@@ -53,27 +53,9 @@ def tables(script: Script) -> GlueTables:
     return GlueTables(script.client, ACCOUNT)
 
 
-def test_a_tables_metadata_is_where_the_catalog_says(glue: Script) -> None:
-    parameters = {"metadata_location": "s3://lake/t/metadata/1.json", "table_type": "ICEBERG"}
-    answer = {"Table": {"Name": "events", "Parameters": parameters}}
-    glue.answers("get_table", answer, {"DatabaseName": "bronze", "Name": "events"})
-
-    assert tables(glue).metadata_uri(TABLE) == "s3://lake/t/metadata/1.json"
-
-
-def test_a_table_of_another_kind_is_refused(glue: Script) -> None:
-    glue.answers(
-        "get_table", {"Table": {"Name": "events"}}, {"DatabaseName": "bronze", "Name": "events"}
-    )
-
-    with pytest.raises(InvalidInput, match="is no Iceberg table"):
-        tables(glue).metadata_uri(TABLE)
-
-
 @pytest.mark.parametrize(
     ("code", "status", "error", "words"),
     [
-        ("EntityNotFoundException", 400, InvalidInput, "there is no table"),
         ("AccessDeniedException", 400, InvalidInput, "a role that allows"),
         ("ThrottlingException", 400, TransientStoreError, "Throttling"),
         ("InternalServiceException", 500, TransientStoreError, "InternalService"),
@@ -82,10 +64,10 @@ def test_a_table_of_another_kind_is_refused(glue: Script) -> None:
 def test_what_glue_refuses_is_reported_by_what_helps(
     glue: Script, code: str, status: int, error: type[Exception], words: str
 ) -> None:
-    glue.refuses("get_table", code, status)
+    glue.refuses("get_table_optimizer", code, status)
 
     with pytest.raises(error, match=words):
-        tables(glue).metadata_uri(TABLE)
+        tables(glue).optimizers_on(TABLE)
 
 
 def test_the_optimizers_that_are_on_are_named_and_the_account_is_asked_for_once(
@@ -105,23 +87,10 @@ def test_the_optimizers_that_are_on_are_named_and_the_account_is_asked_for_once(
     assert GlueTables(glue.client, identity=sts.client).optimizers_on(TABLE) == ["retention"]
 
 
-def test_optimizers_that_may_not_be_read_are_refused(glue: Script) -> None:
-    glue.refuses("get_table_optimizer", "AccessDeniedException")
-
-    with pytest.raises(InvalidInput, match="a role that allows"):
-        tables(glue).optimizers_on(TABLE)
-
-
-def test_rows_come_without_their_heading() -> None:
+def test_a_row_comes_without_its_heading() -> None:
     athena = Script("athena")
-    rows = [["side", "number", "hash"], ["before", "7", "AB"], ["after", "7"]]
-    data = [
-        {"Data": [{"VarCharValue": one} for one in row] + [{}] * (3 - len(row))} for row in rows
-    ]
-    athena.answers(
-        "get_query_results",
-        {"ResultSet": {"Rows": data}},
-        {"QueryExecutionId": "q", "MaxResults": 1_000},
-    )
+    data = [{"Data": [{"VarCharValue": one} for one in row]} for row in (["a", "b"], ["7", "8"])]
+    answer = {"ResultSet": {"Rows": data}}
+    athena.answers("get_query_results", answer, {"QueryExecutionId": "q"})
 
-    assert AthenaResults(athena.client).rows("q") == [["before", "7", "AB"], ["after", "7", ""]]
+    assert row_of("q", athena.client) == ["7", "8"]

@@ -11,7 +11,6 @@ from typing import Any
 from compactor.aws.services import Thing, answers_of, service_client
 from compactor.settings.tables import DELTA, TableAddress
 
-_MOST_ROWS = 1_000
 _PAGE, _MOST_PAGES = 50, 20
 # Statements that read; maintenance, ours or others', does not count.
 _READS = re.compile(
@@ -19,33 +18,24 @@ _READS = re.compile(
 )
 
 
-class AthenaResults:
-    """Implements :class:`compactor_tables.service_ports.Queries`.
+def row_of(query_id: str, client: Any = None) -> Sequence[str]:
+    """Return the only row of a query's result.
 
-    Args:
-        client: of Athena.
+    Raises:
+        InvalidInput: there is no such result, or it may not be read.
+        TransientStoreError: the service did not answer.
     """
-
-    def __init__(self, client: Any = None) -> None:
-        self._client = client or service_client("athena")
-
-    def rows(self, query_id: str) -> Sequence[Sequence[str]]:
-        """See the port."""
-        thing = Thing("query", query_id, "a query that has ended")
-        with answers_of(f"get the results of query {query_id}", thing):
-            answer = self._client.get_query_results(
-                QueryExecutionId=query_id, MaxResults=_MOST_ROWS
-            )
-        rows = [
-            [one.get("VarCharValue", "") for one in row.get("Data", [])]
-            for row in answer["ResultSet"].get("Rows", [])
-        ]
-        # The first row of a SELECT's result is the header.
-        return rows[1:]
+    client = client or service_client("athena")
+    thing = Thing("query", query_id, "a query that has ended")
+    with answers_of(f"get the results of query {query_id}", thing):
+        answer = client.get_query_results(QueryExecutionId=query_id)
+    # The first row of a SELECT's result is the header.
+    _, row = answer["ResultSet"]["Rows"]
+    return [one["VarCharValue"] for one in row["Data"]]
 
 
 class AthenaScans:
-    """Implements :class:`compactor_tables.service_ports.Scans` by the queries of a workgroup.
+    """Implements :class:`compactor_tables.due_tables.Scans` by the queries of a workgroup.
 
     A successful query counts if its text names the table, either qualified by its database or run
     in it. A failed one would make the table look fast.

@@ -1,4 +1,4 @@
-"""Iceberg tables in Glue's catalog: their metadata, and whether Glue itself maintains them."""
+"""Whether Glue itself maintains a table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from compactor.aws.services import Thing, answers_of, service_client
-from compactor.errors import InvalidInput
 from compactor.s3.translate import refusal_of
 from compactor.settings.tables import TableAddress
 
@@ -17,7 +16,7 @@ _OPTIMIZERS = ("compaction", "retention", "orphan_file_deletion")
 
 
 class GlueTables:
-    """Implements ``Catalog`` of :mod:`compactor_tables.service_ports`.
+    """Glue's optimizers of tables.
 
     Args:
         client: of Glue.
@@ -30,25 +29,6 @@ class GlueTables:
         self._client = client or service_client("glue")
         self._account_id = account
         self._identity = identity
-
-    def metadata_uri(self, table: TableAddress) -> str:
-        """See the port."""
-        database, name = table.name
-        with self._answers("get table", table):
-            try:
-                answer = self._client.get_table(DatabaseName=database, Name=name)
-            except ClientError as error:
-                if refusal_of(error).code != _MISSING:
-                    raise
-                advice = "check its name, and that region and account are those of the table"
-                message = f"there is no table {table.text} in Glue's catalog: {advice}"
-                raise InvalidInput("table", table.text, advice, message=message) from None
-        parameters = answer["Table"].get("Parameters", {})
-        if "metadata_location" not in parameters:
-            advice = "name an Iceberg table"
-            message = f"{table.text} is no Iceberg table, as Glue's catalog has no metadata of it"
-            raise InvalidInput("table", table.text, advice, message=f"{message}: {advice}")
-        return str(parameters["metadata_location"])
 
     def optimizers_on(self, table: TableAddress) -> list[str]:
         """Return the types of the table's optimizers that are enabled.

@@ -9,14 +9,11 @@ import msgspec
 from compactor.errors import InvalidInput
 from compactor.invocation import Event, LambdaContext, logger, metrics
 from compactor_tables.athena_work import AthenaWork
+from compactor_tables.aws.athena_queries import row_of
 from compactor_tables.costs import ATHENA_TIB
-from compactor_tables.handlers.runtime import athena, glue, prices, table_run
+from compactor_tables.handlers.runtime import prices, table_run
 from compactor_tables.maintenance_receipts import Position
-from compactor_tables.metadata.iceberg_writes import IcebergWrites
-from compactor_tables.touched_partitions import Touched
-
-# Snapshots never change, so warm calls read each one once.
-_written: dict[str, tuple[Touched, ...]] = {}
+from compactor_tables.metadata.measured_iceberg import load_iceberg
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -36,9 +33,15 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     order = run.order(event["plan"])
     if order is None or run.table.kind != "glue":
         raise InvalidInput("engine", "athena", "athena for tables of Glue, with an order")
-    writes = IcebergWrites(run.store, _written)
-    dollars = prices().of(ATHENA_TIB)
-    work = AthenaWork(order, run.store, run.state, glue(), athena(), writes, run.clock, dollars)
+    work = AthenaWork(
+        order,
+        run.store,
+        run.state,
+        table=lambda: load_iceberg(run.table, run.store).metadata,
+        counts=row_of,
+        clock=run.clock,
+        dollars_per_tib=prices().of(ATHENA_TIB),
+    )
     given = event.get("work")
     position = None if given is None else msgspec.convert(given, Position)
     step = work.advance(position, event.get("answer"))

@@ -25,7 +25,7 @@ _FIGURES = (
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "table", "request", "plan"?, "failure"?}``; return ``status`` and ``line``.
 
-    ``plan`` is the answer of begin_table, or of plan_table if begin_table did not succeed.
+    ``plan`` is the answer of plan_table; null if that failed.
     ``failure`` is the error that the state machine caught.
     """
     outcome = table_run(event, context).end(event.get("plan"), event.get("failure"))

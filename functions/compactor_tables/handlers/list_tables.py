@@ -22,12 +22,12 @@ from compactor_tables.worklist import write_worklist
 @logger.inject_lambda_context(correlation_id_path="run_id")
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"run_id", **request}``; return the locations of the list and the request.
+    """Take ``{"run_id", "input"}``; return the locations of the list and the request.
 
     Raises:
         InvalidInput: the request is invalid; the state machine ends.
     """
-    given = {name: value for name, value in event.items() if name != "run_id"}
+    given = event["input"]
     request = read_request(given)
     store = table_store(context)
     found = find_tables(request, store, GlueCatalog())

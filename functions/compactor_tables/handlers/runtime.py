@@ -23,7 +23,6 @@ from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
 from compactor.sizes import MIB
 from compactor_tables import document_keys as places
-from compactor_tables.aws.athena_queries import AthenaResults
 from compactor_tables.aws.glue_tables import GlueTables
 from compactor_tables.request import MaintenanceRequest
 from compactor_tables.table_run import TableRun
@@ -70,12 +69,6 @@ def glue() -> GlueTables:
 def prices() -> Prices:
     """Return the prices of the function's region."""
     return prices_for(os.environ.get("AWS_REGION"))
-
-
-@cache
-def athena() -> AthenaResults:
-    """Return the process's client of Athena's results."""
-    return AthenaResults()
 
 
 def table_store(context: LambdaContext) -> S3Store:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -72,10 +73,26 @@ def measure_iceberg(address: TableAddress, store: ObjectStore, now: float) -> Ta
         InvalidInput: there is no such table, or it may not be read.
         TransientStoreError: the catalog did not answer, or the table changed while it was read.
     """
-    catalog = iceberg_catalog(address, store)
+    with _reading(address):
+        return measured(load_iceberg(address, store), address.text, now)
+
+
+def load_iceberg(address: TableAddress, store: ObjectStore) -> Table:
+    """Load a table by its catalog.
+
+    Raises:
+        InvalidInput: there is no such table, or it may not be read.
+        TransientStoreError: the catalog did not answer, or the table changed while it was read.
+    """
+    with _reading(address):
+        return iceberg_catalog(address, store).load_table(address.name)
+
+
+@contextmanager
+def _reading(address: TableAddress) -> Iterator[None]:
     try:
         with translated(address.text):
-            return measured(catalog.load_table(address.name), address.text, now)
+            yield
     except (NoSuchTableError, NoSuchNamespaceError, NoSuchIcebergTableError):
         raise _absent(address) from None
     except FileNotFoundError as error:

@@ -15,8 +15,9 @@ SCRIPT = ("maintenance-request.json", "script.json")
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Write the request and the list to S3, and tell where they are."""
+    run_id, event = event["run_id"], event["input"]
     act("list_tables", "", {"trouble": {}, **event}, context)
-    run_id, state = event["run_id"], parse_location(event["s3_state_uri"])
+    state = parse_location(event["s3_state_uri"])
     store = S3Store(make_client())
     bucket, key = places.list_key(state, run_id)
     request = {"bucket": bucket, "key": f"{state.prefix}runs/{run_id}/maintenance-request.json"}

@@ -23,7 +23,7 @@ _KEPT = (
     "sent",
     "ended",
     "made",
-    "version",
+    "refs",
 )
 
 
@@ -48,17 +48,8 @@ def new_world(path: Path, store: Any, **more: Any) -> None:
     path.write_text(json.dumps({name: getattr(made, name) for name in _KEPT}), encoding="utf-8")
 
 
-class Catalog:
-    """Glue and Athena's answers for the real handlers, without AWS."""
-
-    def metadata_uri(self, table: TableAddress) -> str:
-        return KeptAthena.loaded().metadata_uri(table)
-
-    def rows(self, query_id: str) -> Sequence[Sequence[str]]:
-        return KeptAthena.loaded().rows(query_id)
-
-    def optimizers_on(self, table: TableAddress) -> Sequence[str]:
-        return ["compaction"] if "owned" in table.text else []
+def optimizers_on(table: TableAddress) -> Sequence[str]:
+    return ["compaction"] if "owned" in table.text else []
 
 
 MORE = {"OPTIMIZE": [MORE_OPTIMIZE, MORE_OPTIMIZE], "VACUUM": [MORE_VACUUM]}
