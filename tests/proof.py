@@ -38,12 +38,12 @@ REPOSITORY = Path(__file__).parents[1]
 BEGIN, END = "<!-- proof: made by make proof -->\n", "<!-- /proof -->"
 # Schedules of a lake: the name of their figures, and what they are.
 _LAKE = {
-    "simulation-tables": "outputs into a table that others write to and compact",
-    "simulation-keyed": "records of keys, in any order, merged into a table",
-    "simulation-events": "events that come twice, late, in any order, or never",
-    "simulation-lake": "both in one story: what events tell of, into a table",
-    "simulation-readers": "queries while runs, refreshes and clean-ups go on or die",
-    "spark-tables": "the same on Spark, with the real Iceberg and Delta",
+    "simulation-tables": "outputs into a table that others write and compact",
+    "simulation-keyed": "upserts that arrive in any order",
+    "simulation-events": "events that arrive twice, late, out of order, or never",
+    "simulation-lake": "objects that events announce, compacted into a table",
+    "simulation-readers": "queries while runs, refreshes and clean-ups proceed or are killed",
+    "spark-tables": "outputs into Iceberg and Delta tables, on Spark",
 }
 _MUTATIONS: Mapping[str, Collection[str]] = {
     "mutations": MUTATIONS,
@@ -119,8 +119,8 @@ def _model(found: Mapping[str, int]) -> list[tuple[str, str]]:
     starts = f"{sum(searched.values()):,} from {len(searched)} starts"
     guards = f"{len(found) - len(searched)}, each with the shortest trace to a fault"
     return [
-        ("states of the models of the protocols, all that there are", starts),
-        ("guards of the models without which a state is wrong", guards),
+        ("states of the protocol models, all visited", starts),
+        ("guards of the models whose removal is noticed", guards),
     ]
 
 
@@ -128,7 +128,7 @@ def _simulation(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     faults: Mapping[str, int] = found.get("faults", {})
     return [
         ("simulated schedules", f"{found.get('schedules', 0):,}"),
-        ("requests in them, the world checked after each", f"{found.get('requests', 0):,}"),
+        ("requests in them, every promise checked after each", f"{found.get('requests', 0):,}"),
         (
             "faults and other disturbances injected in them",
             f"{sum(faults.values()):,} of {len(faults)} kinds",
@@ -157,7 +157,7 @@ def _mutations(directory: Path) -> list[tuple[str, str]]:
     ]
     known = sum(len(one) for one in _MUTATIONS.values())
     figure = f"{len(noticed)} of {known}, each within {max(noticed, default=0):,} schedules"
-    return [("guards whose removal these schedules notice", figure)]
+    return [("guards of the program whose removal is noticed", figure)]
 
 
 def _damage(found: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -178,7 +178,7 @@ def _cases(report: Path) -> list[tuple[str, str]]:
     real = ", ".join(f"{cases[name]:,} on {name}" for name in REAL_SERVERS)
     others = f"{cases['moto']:,} on moto, {cases['memory']:,} in memory"
     return [
-        ("cases of the store's contract that hold on real S3 servers", real),
+        ("cases of the store's contract on real S3 servers", real),
         ("the same on stand-ins", others),
         ("cases of hostile input", f"{cases['hostile']:,}"),
     ]
@@ -194,7 +194,7 @@ def _faults(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("worker processes killed", f"{found.get('kills', 0):,}"),
         (
-            "records of their sources, each shown to be in exactly one output",
+            "records of their sources, each found in exactly one output",
             f"{found.get('records', 0):,}",
         ),
     ]
