@@ -43,7 +43,10 @@ def jars(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
+@pytest.mark.parametrize(("rule", "engine"), [({}, "worker"), ({"engine": "spark"}, "spark")])
 def test_small_files_of_both_formats_become_few_and_every_row_stays(
+    rule: dict[str, str],
+    engine: str,
     jars: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -62,7 +65,7 @@ def test_small_files_of_both_formats_become_few_and_every_row_stays(
         _write_small_files(uri, options)
         iceberg = _write_small_files_of_iceberg(tmp_path)
         rules = tmp_path / "rules.json"
-        rules.write_text('[{"match": ["*"], "closed_after_seconds": 0}]', encoding="utf-8")
+        rules.write_text(json.dumps([{"match": ["*"], "closed_after_seconds": 0, **rule}]), "utf-8")
         state = f"s3://{BUCKET}/state/"
         words = [
             "maintain",
@@ -91,7 +94,7 @@ def test_small_files_of_both_formats_become_few_and_every_row_stays(
         tables = told["report"]["tables"]
         assert [one["table"] for one in tables] == [TABLE, iceberg.text]
         for one in tables:
-            assert (one["status"], one["engine"], one["partitions"]) == ("done", "spark", 2)
+            assert (one["status"], one["engine"], one["partitions"]) == ("done", engine, 2)
             assert (one["files"], one["into"], one["rows"]) == (2 * _FILES, 2, _FILES * _ROWS)
             assert one["estimate"]["files"] == one["files"]
         assert tables[0]["undo"] == f"{_FILES - 1}"
