@@ -337,3 +337,28 @@ def test_a_table_is_not_made_of_a_column_that_is_called_as_its_partitioning(part
     place.commit(A, ts=pa.array([at("2026-11-21T10:00:00")], _TIMES), ts_day=["saturday"])
     with pytest.raises(InvalidInput, match="outputs without a column ts_day"):
         place.publish()
+
+
+@pytest.mark.parametrize(
+    ("by", "kind", "extreme", "usual"),
+    [
+        ("truncate(10, v)", pa.int32(), -(2**31), 25),
+        ("truncate(10, v)", pa.int64(), -(2**63), 25),
+        ("truncate(50, v)", pa.decimal128(9, 2), Decimal("-9999999.99"), Decimal("10.65")),
+        ("truncate(50, v)", pa.decimal128(38, 2), Decimal("-" + "9" * 36 + ".99"), Decimal(10)),
+        ("day(ts)", pa.string(), "\ud7ff" * 40, "usual"),
+    ],
+)
+def test_an_output_that_no_manifest_can_name_is_set_aside_and_the_others_come_in(
+    partitioned, by, kind, extreme, usual
+):
+    place = partitioned(by)
+    same = {"ts": pa.array([at("2026-11-21T00:00:00")], _TIMES)} if by == "day(ts)" else {}
+    place.commit(A, v=pa.array([usual], kind), **same)
+    assert not place.publish().faults
+    place.commit(B, v=pa.array([extreme], kind), **same)
+    place.commit(C, v=pa.array([usual], kind), **same)
+    aside = len(place.publish().faults)
+    assert aside == 1 or by == "day(ts)"
+    assert sum(rows_by_partition(place).values()) == 3 - aside
+    assert counted_by_duckdb(place) == 3 - aside

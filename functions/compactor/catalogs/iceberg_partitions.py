@@ -7,9 +7,11 @@ same value: an order-preserving transform then gives that value to everything be
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 
+from pyiceberg.conversions import to_bytes
 from pyiceberg.partitioning import (
     UNPARTITIONED_PARTITION_SPEC,
     PartitionField,
@@ -32,6 +34,7 @@ from pyiceberg.types import (
     FloatType,
     IcebergType,
     NestedField,
+    PrimitiveType,
     TimestampType,
     TimestamptzType,
 )
@@ -192,12 +195,21 @@ class _Lies:
         )
         if least != greatest:
             raise self._refused(f"has rows of several: {self._column} is {self._bounds(found)}")
-        self._require_name(least, transform.result_type(kind))
+        self._require_storable(least, transform.result_type(kind))
         return least
 
-    def _require_name(self, value: Any, kind: IcebergType) -> None:
-        """Check that pyiceberg can name the partition: it does so with Python's range of dates."""
+    def _require_storable(self, value: Any, kind: IcebergType) -> None:
+        """Check that a commit can store the partition and pyiceberg can name it.
+
+        truncate leaves the range of its type near its end, and names have Python's range of dates.
+        """
         transform = self._field.transform
+        # Partition fields are primitive (specification, "Partition Transforms").
+        assert isinstance(kind, PrimitiveType)  # noqa: S101 - see above
+        try:
+            to_bytes(kind, value)
+        except (OverflowError, ValueError, struct.error):
+            raise self._refused(f"lies in {value}, which is no {kind}") from None
         try:
             transform.to_human_string(kind, value)
         except OverflowError:
