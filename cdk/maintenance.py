@@ -295,7 +295,7 @@ def _named(about: Maintenance) -> Iterator[tuple[str, str]]:
 def _optimizers(rule: Rule) -> dict[str, dict[str, Any]]:
     """Return what a rule asks of each type of optimizer, as CloudFormation's properties."""
     strategy = "sort" if rule.sort else "z-order" if rule.zorder else "binpack"
-    kept_days = _days(max(rule.keep_days, rule.undo_days))
+    kept_days = _days(rule.keep_days)
     properties: dict[str, tuple[str, dict[str, Any]]] = {
         "Compaction": ("compaction", {"Strategy": strategy, "MinInputFiles": rule.min_files}),
         "Retention": (

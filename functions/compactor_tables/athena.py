@@ -278,7 +278,7 @@ def wanted_properties(order: Order) -> dict[str, str]:
 
 def kept_seconds(order: Order) -> float:
     """Return the age at which VACUUM deletes snapshots as well as orphans."""
-    return max(order.keep_seconds, order.orphan_seconds, order.undo_seconds)
+    return max(order.keep_seconds, order.orphan_seconds)
 
 
 def token(order: Order, number: int) -> str:

@@ -1,4 +1,4 @@
-"""Does one order: mark, rewrite and compare each partition, then delete what was replaced."""
+"""Does one order: rewrite and compare each partition, then delete what was replaced."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class Maintenance:
     def _work(self) -> None:
         self.require_ours()
         steps = {REWRITE, DELETES} & set(self.order.steps)
-        if steps and self.order.partitions:
-            self._mark()
+        if steps and self.order.partitions and self.order.verify_rows:
+            self.table.require_rows()
         if REWRITE in steps:
             self._rewrite_all()
         if self.receipt.of(ROLLED_BACK, FAILED):
@@ -110,29 +110,19 @@ class Maintenance:
         self._other_steps()
         self.receipt.at = self.table.version()
 
-    def _mark(self) -> None:
-        if self.order.verify_rows:
-            self.table.require_rows()
-        if not self.receipt.undo:
-            mark = self.table.mark(self.order, self.now())
-            self.receipt.undo, self.receipt.undo_until = mark.version, mark.until
-            # Stored before anything is rewritten, as a Delta table itself does not record the mark.
-            self.save(self.receipt)
-
     def _rewrite_all(self) -> None:
-        for number, one in enumerate(self.order.partitions, start=1):
+        read, total = 0, sum(one.files for one in self.order.partitions)
+        for one in self.order.partitions:
+            read += one.files
             if self._is_done(one.name):
                 continue
             self._require_turn()
             record = self._rewrite(one)
             self._keep(record)
-            share = f"{number:,}/{len(self.order.partitions):,}"
-            self.say(f"{share} {one.name or 'the table'}: {_line(record)}")
+            name = one.name or "the table"
+            self.say(f"{read:,} of {total:,} files read; {name}: {_line(record)}")
             if record.status == ROLLED_BACK or self._failures >= _MOST_FAILURES:
                 break
-        if not self.receipt.of(DONE, FAILED, ROLLED_BACK) and DELETES not in self.order.steps:
-            self.table.unmark(self.order)
-            self.receipt.undo, self.receipt.undo_until = "", 0.0
 
     def _is_done(self, name: str) -> bool:
         """Return whether an earlier job finished this partition."""
@@ -162,24 +152,20 @@ class Maintenance:
 
     def _do(self, partition: PartitionOrder, record: RewrittenPartition) -> None:
         order, what = self.order, f"{REWRITE} {partition.name}"
-        found = self.table.done(what, order, self.receipt.undo)
+        found = self.table.done(what, order)
         if found is None:
-            record.why = self._open_or_unfit(partition)
+            record.why = self.table.unfit(partition, order)
             found = None if record.why else self.table.rewrite(partition, order, what)
         if found is None:
             record.status, record.why = LEFT, record.why or "nothing to rewrite"
             return
         record.before, record.after = found.before, found.after
+        self.receipt.undo = self.receipt.undo or found.before
         record.files, record.bytes = found.files, found.bytes
         record.into, record.into_bytes = found.into, found.into_bytes
         record.rows = found.rows
         if order.verify_rows and found.rows is None:
             self._compare(partition, found, record)
-
-    def _open_or_unfit(self, partition: PartitionOrder) -> str:
-        since = self.order.closed_before
-        written = self.table.written_since(partition, since) if since else ""
-        return written or self.table.unfit(partition, self.order)
 
     def _compare(
         self, partition: PartitionOrder, found: Rewritten, record: RewrittenPartition
@@ -221,9 +207,6 @@ class Maintenance:
                 return
 
     def _deletes(self, partition: PartitionOrder, what: str) -> str:
-        since = self.order.closed_before
-        if since and (written := self.table.written_since(partition, since)):
-            return f"{LEFT}: {written}"
         try:
             found = self.table.deletes(partition, self.order, what)
         except TableConflict as error:

@@ -82,7 +82,6 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
         partitions: those of the order that were begun.
         steps: the result of each other step, a line each.
         undo: the version before the run's first rewrite; empty if nothing was rewritten.
-        undo_until: UNIX seconds until which that version is kept.
         undo_sql: the statement of Spark SQL that returns to that version.
         at: the table's version at the end of the run.
         expired: number of snapshots or versions that expired.
@@ -102,7 +101,6 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
     partitions: list[RewrittenPartition] = msgspec.field(default_factory=list)
     steps: dict[str, str] = msgspec.field(default_factory=dict)
     undo: str = ""
-    undo_until: float = 0.0
     undo_sql: str = ""
     at: str = ""
     expired: int = 0

@@ -86,9 +86,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         orphan_seconds: minimum age at which an unreferenced file is deleted.
         below_floor: explicit consent to ``keep_seconds`` below :data:`LEAST_KEEP_SECONDS`, and to
             ``orphan_seconds`` below :data:`LEAST_ORPHAN_SECONDS`.
-        undo_seconds: how long the version before the rewrite is kept.
-        closed_before: UNIX seconds; a partition that a commit has touched since is left as it is.
-            Zero for no such limit.
         until: UNIX seconds after which nothing new is begun; None for no such limit.
     """
 
@@ -110,8 +107,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     keep_versions: int = 1
     orphan_seconds: float = 7 * 86_400.0
     below_floor: bool = False
-    undo_seconds: float = 7 * 86_400.0
-    closed_before: float = 0.0
     until: float | None = None
 
     @property

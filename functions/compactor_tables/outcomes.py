@@ -50,7 +50,7 @@ class Outcome(msgspec.Struct, kw_only=True):
         partitions: number of rewritten partitions.
         gave_way: number of partitions in which another writer's commit came first.
         rows: number of rows that were counted before and after, and are the same.
-        undo, undo_until: the version before the rewrite, and until when it is kept, UNIX seconds.
+        undo: the version before the rewrite.
         undo_sql: the statement of Spark SQL that returns to it.
     """
 
@@ -75,7 +75,6 @@ class Outcome(msgspec.Struct, kw_only=True):
     dollars: float = 0.0
     seconds: float = 0.0
     undo: str = ""
-    undo_until: float = 0.0
     undo_sql: str = ""
 
     @property
@@ -148,7 +147,6 @@ def _add(outcome: Outcome, receipt: MaintenanceReceipt) -> None:
         "dollars",
         "seconds",
         "undo",
-        "undo_until",
         "undo_sql",
     ):
         setattr(outcome, name, getattr(receipt, name))

@@ -158,10 +158,6 @@ class Rule(msgspec.Struct, frozen=True):
             " process that still reads or writes loses data.",
         ),
     ]
-    undo_days: Annotated[
-        float,
-        Declared(_KEEP, 7.0, days(0, 3_650), "How long the version before a rewrite is kept."),
-    ]
     closed_after_seconds: Annotated[
         int,
         Declared(

@@ -25,18 +25,6 @@ class RowSums(NamedTuple):
     second: int
 
 
-class Mark(NamedTuple):
-    """The version before the rewrites of a run.
-
-    Attributes:
-        version: of the table, before anything was rewritten.
-        until: UNIX seconds until which the version is kept.
-    """
-
-    version: str
-    until: float
-
-
 class Rewritten(NamedTuple):
     """A committed rewrite.
 
@@ -90,29 +78,12 @@ class Tables(Protocol):
         """Return the current version of the table."""
         ...
 
-    def mark(self, order: Order, now: float) -> Mark:
-        """Keep the current version for a way back, or return the mark that this run already set."""
-        ...
-
-    def unmark(self, order: Order) -> None:
-        """Remove the mark, as nothing was rewritten."""
-        ...
-
-    def written_since(self, partition: PartitionOrder, since: float) -> str:
-        """Return why a partition is not closed; empty if no writer has changed it since.
-
-        Args:
-            partition: of an order.
-            since: UNIX seconds.
-        """
-        ...
-
     def unfit(self, partition: PartitionOrder, order: Order) -> str:
         """Return why this engine does not rewrite a partition; empty if it does."""
         ...
 
-    def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
-        """Return this run's rewrite with this purpose since the mark, or None."""
+    def done(self, what: str, order: Order) -> Rewritten | None:
+        """Return this run's rewrite with this purpose since the table was measured, or None."""
         ...
 
     def rewrite(self, partition: PartitionOrder, order: Order, what: str) -> Rewritten | None:

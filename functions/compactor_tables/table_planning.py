@@ -355,8 +355,6 @@ def _order(
         keep_versions=rule.keep_versions,
         orphan_seconds=rule.orphan_days * _DAY,
         below_floor=rule.below_floor,
-        undo_seconds=rule.undo_days * _DAY,
-        closed_before=selection.closed_before,
         until=_next_quiet(rule, now),
     )
 

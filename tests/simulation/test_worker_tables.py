@@ -197,7 +197,8 @@ def test_rows_are_those_of_the_other_writers(
             expected = table.ids()
         is_busy = False
 
-    table.store.hooks.before.append(meanwhile)
+    # First: a directory is looked at after what the other writer did to it.
+    table.store.hooks.before.insert(0, meanwhile)
     for number in range(2):
         with contextlib.suppress(Crashed, LeaseHeld):
             table.maintain(f"run{number}")

@@ -23,7 +23,6 @@ from compactor_spark.maintain.iceberg_snapshots import RUN, WHAT
 from compactor_spark.maintain.rows import sums_of
 from compactor_tables.lease import LeaseLost
 from compactor_tables.maintenance_job import require_floors
-from compactor_tables.maintenance_receipts import MaintenanceReceipt
 from compactor_tables.metadata.measured_delta import measure_delta
 from compactor_tables.orders import (
     CHECKPOINT,
@@ -49,7 +48,6 @@ from tests.spark.maintenance_world import (  # noqa: E402 - needs both libraries
     DELTA,
     FILES,
     ICEBERG,
-    LONG_AGO_SECONDS,
     ROWS,
     Maintained,
     Row,
@@ -93,28 +91,24 @@ def delta(tables: SparkSession, tmp_path: Path, templates: Path) -> Maintained:
     return made
 
 
-def test_a_closed_partition_is_rewritten_with_the_same_rows_and_an_open_one_left(
+def test_partitions_are_rewritten_with_the_same_rows(
     table: Maintained,
 ) -> None:
     table.delete("id IN (0, 2, 4)")
     table.others.sql(f"ALTER TABLE {table.sql} ADD COLUMNS (extra MAP<STRING, DOUBLE>)")
-    closed = time.time()
-    table.append(B)
     before = table.read()
-    assert len(before) == 2 * ROWS
+    assert len(before) == 2 * ROWS - 3
     steps = (REWRITE, DELETES, MANIFESTS, CHECKPOINT)
-    order = table.order(day(A), day(B), steps=steps, closed_before=closed)
+    order = table.order(day(A), day(B), steps=steps)
     receipt = table.maintain(order)
     assert (receipt.status, receipt.cause) == ("done", "")
-    told, left = receipt.partitions
+    told, other = receipt.partitions
     assert (told.status, told.files, told.into, told.rows) == ("done", FILES, 1, ROWS - 3)
-    assert left.status == "left"
-    assert left.why.endswith(" wrote it since")
+    assert (other.status, other.into, other.rows) == ("done", 1, ROWS)
     assert table.read() == before
-    assert table.files() == {A: 1, B: FILES + 1}
-    # Stored before the first rewrite, after each partition, each step and at the end.
-    assert [len(one.partitions) for one in table.saved] == [0, 1, 2, 2, 2, 2, 2, 2]
-    assert table.saved[0].undo == receipt.undo
+    assert table.files() == {A: 1, B: 1}
+    # Stored after each partition, each step and at the end.
+    assert [len(one.partitions) for one in table.saved] == [1, 2, 2, 2, 2, 2, 2]
     assert receipt.at == table.engine().version()
     # The same order again finds all of it done.
     versions = table.versions()
@@ -204,7 +198,7 @@ class Dropping(IcebergTable):
         change.set(RUN, order.run_id).set(WHAT, what).commit()
         self._ours = None
         type(self).then()
-        return self.done(what, order, base)
+        return self.done(what, order)
 
 
 class DroppingDelta(DeltaTable):
@@ -231,7 +225,7 @@ def test_a_rewrite_with_other_rows_is_taken_back_and_nothing_is_let_go_of(
     before, files = table.read(), table.on_disk()
     steps = (REWRITE, MANIFESTS, EXPIRE, ORPHANS)
     given: dict[str, Any] = {
-        "steps": steps, "below_floor": True, "keep_seconds": 0.0, "undo_seconds": 0.0,
+        "steps": steps, "below_floor": True, "keep_seconds": 0.0,
     }  # fmt: skip
     receipt = table.maintain(table.order(day(A), day(B), **given), table.engine(kind))
     assert receipt.status == "failed"
@@ -266,16 +260,14 @@ def test_a_number_of_files_with_other_rows_is_not_even_committed(
     assert (delta.versions(), delta.read()) == (versions, before)
 
 
-def test_what_is_let_go_of_leaves_the_way_back(table: Maintained) -> None:
+def test_what_is_not_let_go_of_is_the_way_back(table: Maintained) -> None:
     before = table.read()
     first = table.engine().version()
     steps = (REWRITE, EXPIRE, ORPHANS)
-    keeping: dict[str, Any] = {"below_floor": True, "keep_seconds": 0.0, "steps": steps}
-    receipt = table.maintain(table.order(day(A), day(B), **keeping))
+    receipt = table.maintain(table.order(day(A), day(B), steps=steps))
     assert receipt.status == "done", receipt
     assert receipt.undo == first
-    assert abs(receipt.undo_until - time.time() - 7 * DAY) < 60
-    # All that could go is gone; what was before the rewrite is marked, and comes back.
+    # Within keep_days the version before the rewrite comes back.
     if table.kind == DELTA:
         table.session.sql(f"RESTORE TABLE delta.`{table.uri}` TO VERSION AS OF {receipt.undo}")
     else:
@@ -283,21 +275,6 @@ def test_what_is_let_go_of_leaves_the_way_back(table: Maintained) -> None:
         table.session.sql(f"CALL lake.system.rollback_to_snapshot('{name}', {receipt.undo})")
     assert table.files() == {A: FILES, B: FILES}
     assert table.read() == before
-
-
-def test_the_tag_lasts_as_long_as_it_was_said_however_old_its_snapshot_is(
-    iceberg: Maintained,
-) -> None:
-    iceberg.make()
-    iceberg.fill(A)
-    order = iceberg.order(day(A), undo_seconds=3 * DAY)
-    receipt = iceberg.maintain(order, ahead_seconds=LONG_AGO_SECONDS)
-    refs = iceberg.session.table(f"{iceberg.sql}.refs").where("name LIKE 's3-compactor-%'")
-    (tag,) = refs.collect()
-    assert (tag.name, str(tag.snapshot_id)) == ("s3-compactor-run-1", receipt.undo)
-    # Iceberg drops a tag whose snapshot, not the tag, is older than this.
-    lasts = tag.max_reference_age_in_ms / 1000
-    assert LONG_AGO_SECONDS + 3 * DAY <= lasts < LONG_AGO_SECONDS + 3 * DAY + 120
 
 
 def test_old_files_that_nothing_names_go_and_younger_ones_stay(table: Maintained) -> None:
@@ -459,10 +436,7 @@ def test_killed_drivers_leave_whole_tables_and_the_next_one_finds_what_is_done(
     assert delta.read() == rows
     delta.age()
     order = delta.order(day(A), steps=(REWRITE, ORPHANS))
-    # As it was stored before the first rewrite.
-    stored = MaintenanceReceipt(table=order.table, run_id=order.run_id, engine="spark")
-    stored.undo = first[0]
-    receipt = delta.maintain(order, receipt=stored)
+    receipt = delta.maintain(order)
     assert receipt.status == "done", receipt
     (found,) = receipt.partitions
     assert (found.status, found.before, found.rows) == ("done", first[0], ROWS)

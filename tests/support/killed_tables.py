@@ -30,7 +30,7 @@ from compactor_tables.lease import Leases
 from compactor_tables.maintenance_job import Maintenance
 from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor_tables.orders import Order, PartitionOrder, read_order
-from compactor_tables.table_engine import Mark, Rewritten, RowSums, StepDone
+from compactor_tables.table_engine import Rewritten, RowSums, StepDone
 from tests.support.maintained_tables import DeltaLines, added
 from tests.support.memory_hooks import Call, Crashed
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -116,19 +116,10 @@ class TextTable:
     def version(self) -> str:
         return f"{len(self.store.contents(BUCKET, f'{PREFIX}_delta_log/')) - 1}"
 
-    def mark(self, order: Order, now: float) -> Mark:
-        return Mark(self.version(), now + order.undo_seconds)
-
-    def unmark(self, order: Order) -> None:
-        return
-
-    def written_since(self, partition: PartitionOrder, since: float) -> str:
-        return ""
-
     def unfit(self, partition: PartitionOrder, order: Order) -> str:
         return "" if len(self._of(partition)) >= order.min_files else "too few files"
 
-    def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
+    def done(self, what: str, order: Order) -> Rewritten | None:
         for number, actions in self.entries():
             tags = _tags(actions)
             if tags.get("what") == what and tags.get("run") == order.run_id:

@@ -38,7 +38,7 @@ EXAMPLES = (
     "spark/test_same_bytes.py",
     "spark/test_oversized.py::test_driver_and_lambda_write_the_same_bytes_keys_and_commits",
     "spark/test_upserts.py::test_iceberg_has_the_last_record_of_each_key_in_every_order_of_arrival",
-    "spark/test_maintenance.py::test_a_closed_partition_is_rewritten_with_the_same_rows_and_an_open_one_left",
+    "spark/test_maintenance.py::test_partitions_are_rewritten_with_the_same_rows",
 )
 #: Directories that `make test` runs with a sample of their schedules, `make proof` with all.
 SAMPLED = ("contract/", "model/", "simulation/")

@@ -165,14 +165,13 @@ def test_nothing_goes_before_the_table_keeps_what_the_order_keeps() -> None:
         steps=("expire", "orphans"),
         keep_seconds=8 * day,
         orphan_seconds=3 * day,
-        undo_seconds=9 * day,
         keep_versions=3,
     )
 
     properties, vacuum = statements(given, TYPES)
     assert (properties.kind, vacuum.kind) == (PROPERTIES, VACUUM)
     assert sql(properties, given) == (
-        "ALTER TABLE events SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds'='777600',"
+        "ALTER TABLE events SET TBLPROPERTIES ('vacuum_max_snapshot_age_seconds'='691200',"
         " 'vacuum_min_snapshots_to_keep'='3')"
     )
     assert sql(vacuum, given) == "VACUUM events"

@@ -27,7 +27,7 @@ from compactor.settings.uris import parse_location
 from compactor_tables.costs import SPARK, WORKER
 from compactor_tables.engine_choice import NONE
 from compactor_tables.lease import Leases
-from compactor_tables.maintenance_receipts import DONE, GAVE_WAY, LEFT, MaintenanceReceipt
+from compactor_tables.maintenance_receipts import DONE, GAVE_WAY, MaintenanceReceipt
 from compactor_tables.metadata.measuring import measure_table
 from compactor_tables.orders import Order
 from compactor_tables.policies import read_policies
@@ -314,19 +314,6 @@ def test_two_workers_at_once_rewrite_once(store):
     assert maintained(store).partitions[0].status == GAVE_WAY
     assert ids(store) == Counter(range(40))
     assert len(files(store)) == 1
-
-
-def test_a_partition_that_was_written_since_the_plan_is_left(store):
-    small(store)
-    order = planned(store, closed_after_seconds=3_600)
-    assert order.engine == NONE
-    template = planned(store).order("run")
-    closed = Order(
-        **{name: getattr(template, name) for name in template.__struct_fields__}
-        | {"closed_before": time.time() - 3_600}
-    )
-    (partition,) = carried_out(store, closed).partitions
-    assert (partition.status, partition.why) == (LEFT, "it was written since")
 
 
 # Kills, and answers that are lost.

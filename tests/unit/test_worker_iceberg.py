@@ -467,16 +467,6 @@ def test_two_workers_at_once_rewrite_once(lake):
     assert len(files(table)) == 1
 
 
-def test_a_partition_that_was_written_since_the_plan_is_left(lake):
-    table = small(lake)
-    order = planned(lake, closed_after_seconds=1).order("run")
-    append(table, rows(900))
-    receipt = carried_out(lake, order)
-    (partition,) = receipt.partitions
-    assert partition.status == LEFT
-    assert "wrote it since" in partition.why
-
-
 # Kills, and answers that are lost.
 
 

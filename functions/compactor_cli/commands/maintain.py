@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +45,6 @@ from compactor_tables.outcomes import Outcome
 from compactor_tables.request import REQUEST_FIELDS, MaintenanceRequest, read_request
 from compactor_tables.rewriting.worker import carry_out
 from compactor_tables.table_discovery import find_tables
-from compactor_tables.table_engine import Watch
 from compactor_tables.table_planning import PartitionPlan, TablePlan, plan_table
 from compactor_tables.table_run import TableRun
 from compactor_tables.worklist import write_worklist
@@ -364,20 +363,20 @@ def _run_here(
         for number, table in enumerate(tables):
             bar.show(number, len(tables), table.text)
             table_run = TableRun(run_id, table, request.state, store, clock)
-            watch = _watch(bar, number, table.text)
-            _maintain(table_run, request, environment["AWS_REGION"], spark, watch)
+            _maintain(table_run, request, environment["AWS_REGION"], spark, _shown(bar, number))
     return report_on(run_id, started_at, "", state=request.state, store=store)
 
 
-def _watch(bar: Bar, number: int, table: str) -> Watch:
-    def show(done: int, files: int) -> None:
-        bar.show(number, text=f"{table}: {done:,} of {files:,} files read")
-
-    return show
+def _shown(bar: Bar, number: int) -> Callable[[str], None]:
+    return lambda line: bar.show(number, text=line)
 
 
 def _maintain(
-    run: TableRun, request: MaintenanceRequest, region: str, spark: LocalSpark, watch: Watch
+    run: TableRun,
+    request: MaintenanceRequest,
+    region: str,
+    spark: LocalSpark,
+    show: Callable[[str], None],
 ) -> None:
     """Maintain one table, and store its outcome; a failure ends no other table."""
     plan: Mapping[str, Any] | None = None
@@ -393,10 +392,20 @@ def _maintain(
         if plan["engine"] == WORKER:
             order = run.order(plan)
             assert order is not None  # noqa: S101 - stored with the plan
-            carry_out(order, run.state, run.store, run.clock, say=lambda line: None, watch=watch)
+            carry_out(
+                order,
+                run.state,
+                run.store,
+                run.clock,
+                say=lambda line: None,
+                watch=lambda done, files: show(
+                    f"{run.table.text}: {done:,} of {files:,} files read"
+                ),
+            )
         elif plan["engine"] != NONE:
             arguments = order_arguments(run.run_id, plan["order"]["uri"])
-            fault = spark.submit(arguments, lambda line: None)
+            # The job's own lines begin with the table.
+            fault = spark.submit(arguments, show)
             failure = {"Error": "SparkFailed", "Cause": fault} if fault else None
     except Exception as error:
         failure = {"Error": type(error).__name__, "Cause": str(error)}

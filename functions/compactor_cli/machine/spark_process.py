@@ -22,7 +22,7 @@ from compactor_cli.machine.processes import answer_stream, receive, send
 
 #: Prefix of the job's progress lines.
 LINE_PREFIX = "compact_partitions: "
-_PREFIX = LINE_PREFIX.encode()
+_PREFIXES = (LINE_PREFIX.encode(), b"maintain_tables: ")
 
 
 def main() -> None:
@@ -53,8 +53,8 @@ def _run(order: Mapping[str, Any], directory: str, answers: IO[bytes]) -> int:
         for line in cast("IO[bytes]", process.stdout):
             sys.stderr.buffer.write(line)
             sys.stderr.buffer.flush()
-            if line.startswith(_PREFIX):
-                text = line.removeprefix(_PREFIX).decode("utf-8", "replace").strip()
+            if line.startswith(_PREFIXES):
+                text = line.partition(b": ")[2].decode("utf-8", "replace").strip()
                 with contextlib.suppress(OSError):
                     send(answers, {"line": text})
         return process.wait()

@@ -29,12 +29,11 @@ from compactor_tables.metadata.delta_schema import arrow_schema, physical_names,
 from compactor_tables.orders import Order, PartitionOrder
 from compactor_tables.rewriting.row_files import Located, StoredFile, read_ahead, write_files
 from compactor_tables.selecting import is_small_for_delta
-from compactor_tables.table_engine import PREFIX, Mark, RewritesOnly, Rewritten, Watch
+from compactor_tables.table_engine import PREFIX, RewritesOnly, Rewritten, Watch
 
 _SIGNED = f"{PREFIX}.maintenance:"
 _CODEC = "zstd"
 _MOST_COMMITS = 100
-_RETENTION, _WEEK = "delta.deletedFileRetentionDuration", 7 * 86_400.0
 
 
 class _Small(NamedTuple):
@@ -70,40 +69,14 @@ class DeltaRewrites(RewritesOnly):
         """See the protocol."""
         return str(self._present().version)
 
-    def mark(self, order: Order, now: float) -> Mark:
-        """See the protocol; the mark is a version number, whose files Delta itself keeps."""
-        state = self._present()
-        # Of an interval as text only the engines know the length.
-        kept = order.undo_seconds if self._retention() else min(order.undo_seconds, _WEEK)
-        return Mark(str(state.version), now + kept)
-
-    def _retention(self) -> str | None:
-        return self._metadata().configuration.get(_RETENTION)
-
-    def unmark(self, order: Order) -> None:
-        """See the protocol."""
-
-    def written_since(self, partition: PartitionOrder, since: float) -> str:
-        """See the protocol."""
-        state, values = self._present(), self._values(partition)
-        moments = [
-            one.changed for one in state.files.values() if _has(one.values, values) and one.changed
-        ]
-        moments += [
-            one.deletion_timestamp / 1_000
-            for one in state.removed.values()
-            if _has(one.partition_values or values, values) and one.deletion_timestamp
-        ]
-        return "it was written since" if max(moments, default=0.0) >= since else ""
-
     def unfit(self, partition: PartitionOrder, order: Order) -> str:
         """See the protocol."""
         return unwritable(self._present().protocol, self._metadata())
 
-    def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
+    def done(self, what: str, order: Order) -> Rewritten | None:
         """See the protocol."""
         last, said = self._present().version, _said(order, what)
-        for number in range(last, int(mark or last), -1):
+        for number in range(last, int(order.measured or 0), -1):
             lines = self._entry(number)
             if lines is None:
                 return None

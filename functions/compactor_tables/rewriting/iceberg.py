@@ -76,7 +76,7 @@ from compactor_tables.rewriting.row_files import (
     write_files,
 )
 from compactor_tables.selecting import is_wrong_size
-from compactor_tables.table_engine import PREFIX, Mark, RewritesOnly, Rewritten, Watch
+from compactor_tables.table_engine import RewritesOnly, Rewritten, Watch
 
 _MANIFEST_READERS = 16
 _MOST_COMMITS = 20
@@ -132,53 +132,7 @@ class IcebergRewrites(RewritesOnly):
         current = self._table().current_snapshot()
         return "" if current is None else str(current.snapshot_id)
 
-    def mark(self, order: Order, now: float) -> Mark:
-        """See the protocol; the mark is a tag."""
-        table, tag = self._table(), f"{PREFIX}-{order.run_id}"
-        snapshot = current_snapshot(table)
-        if tag not in table.metadata.refs:
-            # A tag's age counts from its snapshot.
-            age = max(0.0, now - snapshot.timestamp_ms / 1_000)
-            kept = int((age + order.undo_seconds) * 1_000) + 1
-            with translated(self._address.text):
-                made = table.manage_snapshots()
-                made.create_tag(snapshot.snapshot_id, tag, max_ref_age_ms=kept).commit()
-            table = self._table()
-        ref = table.metadata.refs[tag]
-        marked = table.metadata.snapshot_by_id(ref.snapshot_id)
-        assert marked is not None  # noqa: S101 - a tag keeps its snapshot
-        return Mark(f"{ref.snapshot_id}", (marked.timestamp_ms + (ref.max_ref_age_ms or 0)) / 1_000)
-
-    def unmark(self, order: Order) -> None:
-        """See the protocol."""
-        table, tag = self._table(), f"{PREFIX}-{order.run_id}"
-        if tag in table.metadata.refs:
-            with translated(self._address.text):
-                table.manage_snapshots().remove_tag(tag).commit()
-
-    def written_since(self, partition: PartitionOrder, since: float) -> str:
-        """See the protocol; commits that only rewrite files do not count."""
-        table = self._table()
-        belongs = Belongs(table, partition)
-        for snapshot in ancestors_of(table.current_snapshot(), table.metadata):
-            if snapshot.timestamp_ms < since * 1_000:
-                return ""
-            if snapshot.summary is not None and snapshot.summary.operation == Operation.REPLACE:
-                continue
-            own = [
-                one
-                for one in snapshot.manifests(table.io)
-                if one.added_snapshot_id == snapshot.snapshot_id
-            ]
-            if any(
-                entry.status != ManifestEntryStatus.EXISTING and belongs(entry, manifest)
-                for manifest in own
-                for entry in self._entries(table, manifest)
-            ):
-                return f"snapshot {snapshot.snapshot_id} wrote it since"
-        return ""
-
-    def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
+    def done(self, what: str, order: Order) -> Rewritten | None:
         """See the protocol."""
         table = self._table()
         return committed_snapshot(table, order, what)

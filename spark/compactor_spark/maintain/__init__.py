@@ -9,8 +9,8 @@
     rows          row count and two hashes over rows
     java          helpers that py4j lacks
 
-Other writers have priority: recently written partitions are left alone, and a rewrite gives way to
-any commit made first. Nothing is deleted before its replacement's rows were compared with it, and
-old versions are kept for as long as the rule says. ``maintain_tables.py`` starts the work, whose
-sequence is that of :mod:`compactor_tables.maintenance_job`.
+Other writers have priority: a rewrite gives way to any commit made first. Nothing is deleted before
+its replacement's rows were compared with it, and old versions are kept for as long as the rule
+says. ``maintain_tables.py`` starts the work, whose sequence is that of
+:mod:`compactor_tables.maintenance_job`.
 """

@@ -33,7 +33,7 @@ from compactor_tables.orders import (
     Order,
     PartitionOrder,
 )
-from compactor_tables.table_engine import PREFIX, Mark, Rewritten, RowSums, StepDone
+from compactor_tables.table_engine import PREFIX, Rewritten, RowSums, StepDone
 
 _CONF = "spark.databricks.delta"
 _MESSAGE = f"{_CONF}.commitInfo.userMetadata"
@@ -116,32 +116,6 @@ class DeltaTable:
         """See the protocol."""
         return str(self._now)
 
-    def mark(self, order: Order, now: float) -> Mark:
-        """See the protocol; the mark is a version number, whose files Delta itself keeps."""
-        log, snapshot = self._look()
-        metadata = snapshot.metadata()
-        kept = (
-            int(self._jvm.org.apache.spark.sql.delta.DeltaLog.tombstoneRetentionMillis(metadata)),
-            int(log.deltaRetentionMillis(metadata)),
-        )
-        until = now + min(order.undo_seconds, *(millis / 1000 for millis in kept))
-        return Mark(str(int(snapshot.version())), until)
-
-    def unmark(self, order: Order) -> None:
-        """See the protocol."""
-
-    def written_since(self, partition: PartitionOrder, since: float) -> str:
-        """See the protocol; commits marked as changing no data do not count."""
-        values = self._values(partition)
-        for entry in self._entries.back_from(self._now):
-            if entry is None:
-                return "the log has no more what was written since"
-            if entry.at is not None and entry.at < since:
-                return ""
-            if entry.touches(values):
-                return f"version {entry.number} wrote it since"
-        return ""
-
     def unfit(self, partition: PartitionOrder, order: Order) -> str:
         """See the protocol."""
         if order.how == SORT:
@@ -162,9 +136,9 @@ class DeltaTable:
         least = order.num_files + 1 if order.how == NUMBER and order.num_files else order.min_files
         return f"{files} files to rewrite, fewer than {least}" if files < least else ""
 
-    def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
+    def done(self, what: str, order: Order) -> Rewritten | None:
         """See the protocol."""
-        return self._found(_said(order, what), int(mark or 0), self._now)
+        return self._found(_said(order, what), int(order.measured or 0), self._now)
 
     def _found(self, said: str, after: int, last: int) -> Rewritten | None:
         for entry in self._entries.back_from(last):
@@ -298,7 +272,7 @@ class DeltaTable:
         delta = self._jvm.org.apache.spark.sql.delta.DeltaLog
         own = int(delta.tombstoneRetentionMillis(snapshot.metadata())) / 1000
         # The table's own retention is a lower limit, too, unless the order has below_floor.
-        least = max(seconds, order.undo_seconds, 0 if order.below_floor else own)
+        least = max(seconds, 0 if order.below_floor else own)
         return math.ceil(least / _HOUR)
 
     def _vacuum(self, order: Order, hours: int, how: str) -> StepDone:

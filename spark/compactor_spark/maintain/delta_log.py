@@ -30,12 +30,6 @@ class Entry:
     removes: Sequence[Action]
 
     @property
-    def at(self) -> float | None:
-        """Time of the commit in UNIX seconds; None if its writer did not record it."""
-        given = self.info.get("inCommitTimestamp", self.info.get("timestamp"))
-        return None if given is None else float(given) / 1000
-
-    @property
     def says(self) -> str:
         """The ``userMetadata`` that its writer recorded."""
         return str(self.info.get("userMetadata") or "")
@@ -44,21 +38,6 @@ class Entry:
         """Return an operation metric of the commit; None if its writer did not record it."""
         given = (self.info.get("operationMetrics") or {}).get(name)
         return None if given is None else int(given)
-
-    def touches(self, values: Mapping[str, str | None]) -> bool:
-        """Return whether the commit changed rows of the partition with these values.
-
-        Args:
-            values: by the names of columns in data files; empty for a whole table.
-        """
-        for one in (*self.adds, *self.removes):
-            if not one.get("dataChange", True):
-                continue
-            found = one.get("partitionValues")
-            # Old writers do not record the partition of a removed file.
-            if found is None or all(found.get(name) == value for name, value in values.items()):
-                return True
-        return False
 
 
 @dataclass(slots=True)

@@ -8,14 +8,14 @@ table's metadata, made only if no other writer committed since.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j has no annotations
 from pyspark.sql import SparkSession
 
-from compactor.errors import IntegrityError, InvalidInput, TableConflict
+from compactor.errors import IntegrityError, TableConflict
 from compactor.failures import first_line
 from compactor.sinks.upserts import quoted
 from compactor_spark.maintain.iceberg_snapshots import (
@@ -23,24 +23,20 @@ from compactor_spark.maintain.iceberg_snapshots import (
     WHAT,
     certainly,
     count_of,
-    evaluator,
-    first_since_mark,
     in_order,
     rewritten_by,
-    tag_of,
-    touched,
 )
 from compactor_spark.maintain.java import activate, static_get, walked
 from compactor_spark.maintain.rows import require_sums, sums_of
 from compactor_spark.maintain.where import iceberg_filter, unfit_for_older
 from compactor_spark.upsert.engines import cause_of
 from compactor_tables.orders import BINPACK, SORT, ZORDER, Order, PartitionOrder
-from compactor_tables.table_engine import Mark, Rewritten, RowSums, StepDone
+from compactor_tables.table_engine import Rewritten, RowSums, StepDone
 
 _OLDER = (
     "files of an older partition spec lie in it, which its values do not distinguish from others"
 )
-_MAIN, _REPLACE = "main", "replace"
+_MAIN = "main"
 _CONFLICTS = (
     "org.apache.iceberg.exceptions.CommitFailedException",
     "org.apache.iceberg.exceptions.ValidationException",
@@ -62,7 +58,6 @@ class IcebergTable:
     session: SparkSession
     name: str
     _ours: dict[str, Any] | None = field(default=None, init=False)
-    _touched: dict[int, Mapping[tuple[int, str], Any]] = field(default_factory=dict, init=False)
 
     @property
     def _jvm(self) -> Any:
@@ -93,55 +88,6 @@ class IcebergTable:
         """See the protocol; empty for a table without any snapshot."""
         current = self._table().currentSnapshot()
         return "" if current is None else str(current.snapshotId())
-
-    def mark(self, order: Order, now: float) -> Mark:
-        """See the protocol; the mark is a tag."""
-        table, tag = self._table(), tag_of(order.run_id)
-        ref = table.refs().get(tag)
-        if ref is None:
-            current = table.currentSnapshot()
-            if current is None:
-                raise InvalidInput("table", order.table, "a table that has a snapshot")
-            # Iceberg counts a tag's age from its snapshot, not from the creation of the tag.
-            age = max(0.0, now - current.timestampMillis() / 1000)
-            kept = int((age + order.undo_seconds) * 1000) + 1
-            made = table.manageSnapshots().createTag(tag, current.snapshotId())
-            made.setMaxRefAgeMs(tag, kept).commit()
-            ref = table.refs().get(tag)
-        until = table.snapshot(ref.snapshotId()).timestampMillis() + int(ref.maxRefAgeMs())
-        return Mark(str(ref.snapshotId()), until / 1000)
-
-    def unmark(self, order: Order) -> None:
-        """See the protocol."""
-        table, tag = self._table(), tag_of(order.run_id)
-        if table.refs().containsKey(tag):
-            table.manageSnapshots().removeTag(tag).commit()
-
-    def written_since(self, partition: PartitionOrder, since: float) -> str:
-        """See the protocol; commits that only rewrite files do not count."""
-        table = self._table()
-        wanted = self._filter(table, partition)
-        evaluators: dict[int, Any] = {}
-        snapshot = table.currentSnapshot()
-        while snapshot is not None and snapshot.timestampMillis() >= since * 1000:
-            if snapshot.operation() != _REPLACE:
-                for (spec_id, _), struct in self._partitions_of(table, snapshot).items():
-                    if spec_id not in evaluators:
-                        evaluators[spec_id] = evaluator(self._jvm, table, spec_id, wanted)
-                    if evaluators[spec_id].eval(struct):
-                        return f"snapshot {snapshot.snapshotId()} wrote it since"
-            parent = snapshot.parentId()
-            snapshot = None if parent is None else table.snapshot(parent)
-            if parent is not None and snapshot is None:
-                return "snapshots of the time since have expired, so what they wrote is unknown"
-        return ""
-
-    def _partitions_of(self, table: Any, snapshot: Any) -> Mapping[tuple[int, str], Any]:
-        """Return the partitions in which a snapshot added or removed files; cached."""
-        number = int(snapshot.snapshotId())
-        if number not in self._touched:
-            self._touched[number] = touched(table, snapshot)
-        return self._touched[number]
 
     def unfit(self, partition: PartitionOrder, order: Order) -> str:
         """See the protocol; for an older spec, all files that its filter selects are rewritten."""
@@ -197,18 +143,18 @@ class IcebergTable:
             return found
         return [one for one in found if str(one.file().location()) in only]
 
-    def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
+    def done(self, what: str, order: Order) -> Rewritten | None:
         """See the protocol."""
         table = self._table() if self._ours is None else None
         if self._ours is None:
-            self._ours = dict(self._since(table, order, mark))
+            self._ours = dict(self._since(table, order, order.measured))
         snapshot = self._ours.get(what)
         return None if snapshot is None else rewritten_by(snapshot)
 
-    def _since(self, table: Any, order: Order, mark: str) -> Iterator[tuple[str, Any]]:
-        """Yield this run's commits since the mark, as purpose and snapshot, the newest first."""
+    def _since(self, table: Any, order: Order, before: str) -> Iterator[tuple[str, Any]]:
+        """Yield this run's commits since a snapshot, as purpose and snapshot, the newest first."""
         snapshot = table.currentSnapshot()
-        while snapshot is not None and str(snapshot.snapshotId()) != mark:
+        while snapshot is not None and str(snapshot.snapshotId()) != before:
             summary = snapshot.summary()
             if summary.get(RUN) == order.run_id:
                 yield str(summary.get(WHAT)), snapshot
@@ -340,8 +286,7 @@ class IcebergTable:
             return StepDone(kept)
         before = count_of(table)
         action = self._actions().expireSnapshots(table)
-        older = min(int((now - order.keep_seconds) * 1000), first_since_mark(table, order))
-        action = action.expireOlderThan(older)
+        action = action.expireOlderThan(int((now - order.keep_seconds) * 1000))
         result = action.retainLast(order.keep_versions).execute()
         files = sum(
             int(count)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -40,14 +38,6 @@ def in_order(session: SparkSession, action: Any, table: Any, order: Order) -> An
     return action.sort(sort.build())
 
 
-def evaluator(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any:
-    """Return an evaluator of whether a partition of a spec may contain wanted rows."""
-    spec = table.specs().get(spec_id)
-    expressions = jvm.org.apache.iceberg.expressions
-    projected = expressions.Projections.inclusive(spec, True).project(wanted)
-    return expressions.Evaluator(spec.partitionType(), projected, True)
-
-
 def certainly(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any | None:
     """Return an evaluator of whether all rows of a partition are wanted.
 
@@ -59,43 +49,6 @@ def certainly(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any | None:
     if projected.op().toString() == "FALSE":
         return None
     return expressions.Evaluator(spec.partitionType(), projected, True)
-
-
-def touched(table: Any, snapshot: Any) -> Mapping[tuple[int, str], Any]:
-    """Return the partitions in which a snapshot added or removed files, by spec and path."""
-    io, specs = table.io(), table.specs()
-    found: dict[tuple[int, str], Any] = {}
-    for files in (
-        snapshot.addedDataFiles(io),
-        snapshot.removedDataFiles(io),
-        snapshot.addedDeleteFiles(io),
-        snapshot.removedDeleteFiles(io),
-    ):
-        for one in walked(files):
-            struct, spec_id = one.partition(), int(one.specId())
-            path = str(specs.get(spec_id).partitionToPath(struct))
-            found.setdefault((spec_id, path), struct)
-    return found
-
-
-def tag_of(run_id: str) -> str:
-    """Return the name of the tag that keeps the snapshot before a run's rewrites."""
-    return f"{PREFIX}-{run_id}"
-
-
-def first_since_mark(table: Any, order: Order) -> int:
-    """Return the time of the first snapshot after this run's mark, in UNIX milliseconds.
-
-    Later snapshots must be kept: Iceberg rolls back only to an ancestor of the current snapshot, by
-    way of snapshots that it still has.
-    """
-    ref = table.refs().get(tag_of(order.run_id))
-    first, snapshot = sys.maxsize, table.currentSnapshot()
-    while ref is not None and snapshot is not None and snapshot.snapshotId() != ref.snapshotId():
-        first = min(first, int(snapshot.timestampMillis()))
-        parent = snapshot.parentId()
-        snapshot = None if parent is None else table.snapshot(parent)
-    return first
 
 
 def rewritten_by(snapshot: Any) -> Rewritten:
