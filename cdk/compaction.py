@@ -266,7 +266,7 @@ class CompactionStack(Stack):
         return [
             name
             for name, there in (
-                ("clean_up", self._deployment.deletes),
+                ("delete_after", self._deployment.deletes),
                 ("table", self._table is not None),
             )
             if there

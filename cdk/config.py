@@ -20,6 +20,7 @@ from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.tables import KEYS_SUFFIX, parse_table
 from compactor.settings.uris import S3Uri, parse_location
+from compactor.settings.wire import wire_fields
 from compactor_tables.measures import DELTA, ICEBERG
 from compactor_tables.request import MaintenanceRequest, read_request
 
@@ -293,7 +294,8 @@ class Deployment(_Part, frozen=True):
     def run_input(self) -> dict[str, Any]:
         """The input of a run: its URIs, and the values that differ from FIELDS' defaults."""
         values = self.run.to_dict()
-        names = [name for name in values if name in (self.job or {}) or name in _SET_BY]
+        given = wire_fields(self.job or {})
+        names = [name for name in values if name in given or name in _SET_BY]
         shown = dict.fromkeys(("s3_source_uri", "s3_destination_uri", *names))
         return {
             name: values[name]
@@ -304,7 +306,7 @@ class Deployment(_Part, frozen=True):
     @property
     def deletes(self) -> bool:
         """True if clean-up may delete sources."""
-        return self.run.clean_up == "delete"
+        return self.run.deletes
 
     @property
     def makes_destination(self) -> bool:

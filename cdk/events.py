@@ -48,7 +48,7 @@ _RECONCILE_HOURS = 24
 _STREAMS_CHARACTERS = 3_000
 # The listing follows from the registry's table. Clean-up goes through all commit logs, too much
 # for a run every few minutes; scheduled runs do it.
-_NOT_OF_STREAMS = ("listing", "clean_up")
+_NOT_OF_STREAMS = ("listing", "delete_after")
 # Contains only pending objects. It is a local index because global ones have no consistent reads.
 _INDEX = "pending"
 # The id of CDK's function that serves all notifications of a stack.

@@ -46,7 +46,7 @@ class WorkerLimits:
             large copy, retries.
         reader_grace_seconds: how long clean-up waits after the readers' table stops showing a
             source, for queries planned before. Athena ends a query after 30 minutes unless a quota
-            says otherwise; ``retention_days`` is for longer ones.
+            says otherwise; ``delete_after`` is for longer ones.
         races: how often other writers may be first to write the next entry of a log. Each time
             another worker made progress, so this many losses in a row are a defect.
     """

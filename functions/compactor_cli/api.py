@@ -23,7 +23,7 @@ from compactor.report.report import RunReport
 from compactor.settings.settings import Settings, default_state_uri
 from compactor.settings.uris import S3Uri
 from compactor.sizes import human_bytes, plural
-from compactor_cli.cleaning import Cleaning, Done
+from compactor_cli.cleaning import DELETE_AFTER, Cleaning, Done
 from compactor_cli.commands.plan import Forecast, find, forecast, skips
 from compactor_cli.commands.verify import Checked, check
 from compactor_cli.console import OnStep, Step, heard_by
@@ -224,7 +224,7 @@ def run(
     time_limit_seconds: float | None = None,
     **fields: Any,
 ) -> RunReport:
-    """Compact, clean up where ``clean_up="delete"`` asks for it, and report.
+    """Compact, clean up where ``delete_after`` asks for it, and report.
 
     An interrupt ends the run between two requests; committed work is kept.
 
@@ -364,13 +364,13 @@ def clean_up(
         delete: False only decides, and writes nothing.
         endpoint_url: as there.
         on_progress: as there.
-        fields: as there; most importantly ``retention_days``.
+        fields: as there; most importantly ``delete_after``, by default 30 days.
 
     Raises:
         InvalidInput: an argument is invalid, or the store lacks conditions that deleting requires.
         TransientStoreError: the endpoint does not answer.
     """
-    settings = _settings(source, destination, {**fields, "clean_up": "delete"})
+    settings = _settings(source, destination, {"delete_after": DELETE_AFTER, **fields})
     store = open_store(endpoint_url, settings.state.bucket)
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     with heard_by(on_progress or _ignore):

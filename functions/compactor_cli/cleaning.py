@@ -25,6 +25,8 @@ from compactor.probe.probe import traits_for
 from compactor.settings.settings import Settings
 from compactor_cli.console import progress
 
+#: Of `compactor clean-up`, if nothing else is asked for.
+DELETE_AFTER = "30d"
 # Concurrent partitions: each holds the rows of one commit, perhaps tens of megabytes.
 _CONCURRENT = 4
 

@@ -17,9 +17,8 @@ from click.shell_completion import CompletionItem
 from compactor_cli.messages import form, set_form
 
 Args: TypeAlias = SimpleNamespace
-#: The settings of a window, and with it of all that says which prefixes are partitions.
-WINDOW = frozenset({"duration", "start", "end"})
-PARTITIONING = WINDOW | {"date_format", "depth"}
+#: The settings that say which prefixes are partitions.
+PARTITIONING = frozenset({"date_format", "window", "depth"})
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _FULL = "compactor.help_all"
 _FIRST_SENTENCE = re.compile(r"(?s)(.+?)(?:\.(?:\s|$)|; |$)")
@@ -143,13 +142,12 @@ class Command(click.Command):
 
 
 def values_of(ctx: click.Context) -> Args:
-    """Return the values of a command. A window or depth that was typed replaces the job's."""
+    """Return the values of a command. A depth that was typed replaces the job's dates."""
     values = {**ctx.params, "job_file": ctx.obj}
     typed = {
         name for name in values if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
     }
-    replaced = WINDOW if typed & WINDOW else frozenset()
-    replaced |= PARTITIONING if "depth" in typed else frozenset()
+    replaced = PARTITIONING if "depth" in typed else frozenset()
     return Args(**{name: None if name in replaced - typed else values[name] for name in values})
 
 

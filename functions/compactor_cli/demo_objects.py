@@ -52,7 +52,7 @@ def generated(count: int) -> Seed:
     fields = {
         "s3_source_uri": SOURCE_URI + "*/",
         "date_format": "%Y/%m/%d",
-        "start": start.isoformat(),
+        "window": f"{start}..",
         "formats": [{"match": "*.csv", "format": "csv", "header": True}],
     }
     seeds = (
@@ -98,11 +98,11 @@ def fields_of(directories: Mapping[str, int]) -> dict[str, Any]:
     if layout.date_format is None or others:
         return {"s3_source_uri": SOURCE_URI}
     levels = "".join(f"{level}/" for level in (*layout.root, *layout.pattern))
+    first, last = (datetime.fromtimestamp(at, UTC).date() for at in (layout.begin, layout.end - 1))
     return {
         "s3_source_uri": SOURCE_URI + levels,
         "date_format": layout.date_format,
-        "start": datetime.fromtimestamp(layout.begin, UTC).date().isoformat(),
-        "end": datetime.fromtimestamp(layout.end - 1, UTC).date().isoformat(),
+        "window": f"{first}..{last}",
     }
 
 

@@ -79,7 +79,7 @@ def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
     Raises:
         InvalidInput: the source cannot be listed.
     """
-    window, form = settings.window(now), settings.date_format
+    window, form = settings.window_at(now), settings.date_format
     if window is None or form is None or settings.takes_events:
         return ""
     with Parallel(1) as parallel:

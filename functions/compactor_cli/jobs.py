@@ -4,7 +4,7 @@
     s3_source_uri = "s3://my-logs/raw/"
     s3_destination_uri = "s3://my-lake/compacted/"
     date_format = "%Y/%m/%d"
-    start = "today-7"
+    window = "today-7..today"
     formats = [{match = "*.csv", format = "csv", header = true}]
 
 Fields are those of a run's input, and ``endpoint_url``.
@@ -26,6 +26,7 @@ from compactor.escaping import visible
 from compactor.formats.declaration import Declaration
 from compactor.scanning.proposals import Proposal
 from compactor.settings.settings import Settings
+from compactor.settings.wire import wire_fields
 
 #: Found in the working directory.
 JOB_FILE = "compactor.toml"
@@ -64,11 +65,12 @@ def read_job(file: Path, name: str) -> dict[str, Any] | None:
     endpoint = fields.get(ENDPOINT, "http://default")
     if not (isinstance(endpoint, str) and _URL.fullmatch(endpoint)):
         raise InvalidInput(f"{where} {ENDPOINT}", endpoint, "a URL such as http://localhost:9000")
+    given = {one: value for one, value in fields.items() if one != ENDPOINT}
     try:
-        Settings.from_input({one: value for one, value in fields.items() if one != ENDPOINT})
+        Settings.from_input(given)
     except InvalidInput as error:
         raise InvalidInput(f"{where} {error.field}", error.value, error.accepted) from None
-    return fields
+    return {**wire_fields(given), **({ENDPOINT: endpoint} if ENDPOINT in fields else {})}
 
 
 def no_job(file: Path, name: str, field: str, *, of_stack: bool = False) -> InvalidInput:

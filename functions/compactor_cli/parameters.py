@@ -24,8 +24,7 @@ _COMMON = frozenset(
         "settle_seconds",
         "target_bytes",
         "output_format",
-        "clean_up",
-        "retention_days",
+        "delete_after",
     }
 )
 

@@ -20,7 +20,8 @@ from compactor.money import (
 )
 from compactor.money.estimate import expected
 from compactor.prices import Prices, prices_for, prices_from
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
+from compactor.settings.units import DAY_SECONDS
 from compactor_cli.command_line import Args, Number, Option
 from compactor_cli.console import print_line, print_table
 
@@ -92,7 +93,6 @@ def verdict_of(
             count = max(1, math.ceil(more.bytes / target_bytes(settings, Compression.GZIP)))
             sources += (Holding.alike(more.objects, more.bytes // more.objects),)
             outputs += (Holding.alike(count, more.bytes // count),)
-    deletes = settings.clean_up is CleanUpMode.DELETE
     return Verdict(
         sources=sources,
         outputs=outputs,
@@ -100,7 +100,7 @@ def verdict_of(
         prices=prices,
         scans_per_month=scans_per_month,
         target_class=target_class,
-        retention_days=settings.retention_days if deletes else None,
+        retention_days=settings.retention_seconds / DAY_SECONDS if settings.deletes else None,
     )
 
 

@@ -16,7 +16,6 @@ from compactor.errors import InvalidInput
 from compactor.invocation import Event, LambdaContext, logger, metrics
 from compactor.money.estimate import batch_partitions
 from compactor.orchestration.discovery_step import begin
-from compactor.settings.fields import CleanUpMode
 from compactor.settings.settings import Settings
 from compactor.sinks.table_publisher import check_table
 from compactor_handlers.runtime import WorkingTime, store_for
@@ -43,7 +42,7 @@ def _require_parts(settings: Settings) -> None:
         return
     parts = json.loads(os.environ[PARTS_HERE])
     for name, without, value in (
-        ("clean_up", CleanUpMode.KEEP, settings.clean_up),
+        ("delete_after", None, settings.delete_after),
         ("table", None, settings.table),
     ):
         if value != without and name not in parts:

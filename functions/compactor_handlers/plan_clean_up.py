@@ -14,7 +14,7 @@ from compactor.cleaning.clean_up_list import (
 from compactor.clock import SystemClock
 from compactor.errors import CompactorError
 from compactor.invocation import Event, LambdaContext, logger, metrics
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 from compactor_handlers.runtime import WorkingTime, store_for, trusted_store
 
 
@@ -31,7 +31,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     written = write_due(each_due(settings, store, now), settings, event["run_id"], store)
     metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=written.partitions)
     logger.info("planned clean-up", partitions=written.partitions)
-    if settings.clean_up is CleanUpMode.DELETE:
+    if settings.deletes:
         store = trusted_store(settings, context)
         try:
             dropped = drop_replaced_checkpoints(

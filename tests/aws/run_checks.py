@@ -30,9 +30,9 @@ def given(world: World, day: str, **fields: Any) -> dict[str, Any]:
     """Return the input of a run over one day's prefix, whatever the age of its objects."""
     own = {"s3_source_uri", "s3_destination_uri", "s3_state_uri"}
     kept = {name: one for name, one in world.runs.default_input.items() if name in own}
-    window = {"date_format": "%Y/%m/%d", "start": day, "end": day}
-    young = {"settle_seconds": 0, "open_partition_seconds": 0}
-    return {**kept, **window, **young, "clean_up": "keep", **fields}
+    window = {"date_format": "%Y/%m/%d", "window": f"{day}..{day}"}
+    young = {"settle_seconds": 0}
+    return {**kept, **window, **young, "delete_after": None, **fields}
 
 
 def missing_state(world: World) -> None:
@@ -115,7 +115,7 @@ def _clean_up(world: World, day: str, name: str) -> None:
     before = len([*_keys(world, bucket, _prefix(day))])
     s3.put_object(Bucket=bucket, Key=key, Body=_OVERWRITTEN)
     # So young that this run does not compact it.
-    fields = {"settle_seconds": _LONG, "clean_up": "delete", "retention_days": 0}
+    fields = {"settle_seconds": _LONG, "delete_after": "0d"}
     world.run(name, world.runs.state_machine_arn, given(world, day, **fields))
     left = [*_keys(world, bucket, _prefix(day))]
     if left != [key]:

@@ -34,7 +34,7 @@ def upsert(world: World) -> None:
         line = f'{{"id": 1, "at": {number}, "name": "{name}"}}\n'.encode()
         key = f"people/2026/01/0{number + 1}/{name}.json"
         world.client("s3").put_object(Bucket=world.names.source, Key=key, Body=line)
-        young = {"settle_seconds": 0, "open_partition_seconds": 0}
+        young = {"settle_seconds": 0}
         machine = world.tables.state_machine_arn
         world.run(f"upsert-{name}", machine, {**world.tables.default_input, **young})
     _require_count(world, "people", 1, "after two runs")

@@ -161,7 +161,7 @@ def _clean_up_kept(account: Account) -> None:
 
     def answer(**asked: str) -> Any:
         if asked["name"].endswith("-clean"):
-            asked["input"] = json.dumps({**json.loads(asked["input"]), "clean_up": "keep"})
+            asked["input"] = json.dumps({**json.loads(asked["input"]), "delete_after": None})
         return start(**asked)
 
     account.replaced["stepfunctions"] = {"start_execution": answer}

@@ -33,7 +33,7 @@ from compactor.partition.receipts import Counts
 from compactor.partition.run import compact_partition
 from compactor.readers.refresh import Refreshing, refresh
 from compactor.s3.store import S3Store, make_client
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 from compactor_local.embedded import EmbeddedS3
 from tests.e2e.query_oracle import Figures, Misread, Oracle
 from tests.support.catalog_plan import is_list, objects_at, shown_by
@@ -49,12 +49,9 @@ _INPUT = {
     "s3_source_uri": "s3://my-logs/raw/",
     "s3_destination_uri": "s3://my-lake/compacted/",
     "date_format": "dt=%Y-%m-%d",
-    "start": DAYS[0],
-    "end": DAYS[-1],
+    "window": f"{DAYS[0]}..{DAYS[-1]}",
     "settle_seconds": 0,
-    "open_partition_seconds": 0,
     "reader_table": "glue:lake.logs",
-    "retention_days": 0,
 }
 # A request that a killed run has sent is answered by then.
 _ON_ITS_WAY_SECONDS = 0.5
@@ -178,7 +175,7 @@ class QueriedLake:
     def clean_up(self) -> None:
         """Of each partition."""
         self.figures.acts["clean-ups"] += 1
-        settings = replace(self.settings, clean_up=CleanUpMode.DELETE)
+        settings = replace(self.settings, delete_after="0d")
         with self._working():
             for day in DAYS:
                 run = CleanUpRun(

@@ -37,13 +37,13 @@ class Days:
             for n in range(3)
         }
         workflow.seed(objects)
-        result = self.run(duration=30)
+        result = self.run(window="30d")
         assert result.status == "SUCCEEDED", result.cause
         assert len(self.sources) == len(objects)
         time.sleep(_A_SECOND)
 
     def run(self, **fields: object) -> Any:
-        return self.workflow.run(date_format="%Y/%m/%d", retention_days=0, **fields)
+        return self.workflow.run(date_format="%Y/%m/%d", **fields)
 
     @property
     def sources(self) -> list[str]:
@@ -74,7 +74,7 @@ class Days:
 def test_commits_of_days_that_a_run_no_longer_lists_are_cleaned_up(workflow: Workflow) -> None:
     days = Days(workflow, 2, 9)
 
-    result = days.run(duration=3, clean_up="delete")
+    result = days.run(window="3d", delete_after="0d")
 
     assert result.status == "SUCCEEDED", result.cause
     assert (days.sources, len(days.outputs)) == ([], 2)
@@ -85,9 +85,9 @@ def test_commits_of_days_that_a_run_no_longer_lists_are_cleaned_up(workflow: Wor
 
 def test_what_is_cleaned_up_is_never_looked_at_again(workflow: Workflow) -> None:
     days = Days(workflow, 2)
-    assert days.run(duration=3, clean_up="delete").status == "SUCCEEDED"
+    assert days.run(window="3d", delete_after="0d").status == "SUCCEEDED"
 
-    again = days.run(duration=3, clean_up="delete")
+    again = days.run(window="3d", delete_after="0d")
 
     assert again.status == "SUCCEEDED", again.cause
     assert again.output["clean_up"]["partitions"] == 0
@@ -102,7 +102,7 @@ def test_an_output_that_was_tampered_with_fails_the_run_and_keeps_its_own_source
     size = days.client.head_object(Bucket=workflow.lake, Key=broken)["ContentLength"]
     days.client.put_object(Bucket=workflow.lake, Key=broken, Body=b"x" * size)
 
-    result = days.run(duration=3, clean_up="delete")
+    result = days.run(window="3d", delete_after="0d")
 
     assert (result.status, result.error) == ("FAILED", "PartitionsFailed")
     assert result.cause is not None
@@ -119,7 +119,7 @@ def test_a_damaged_log_fails_the_run_and_the_others_are_cleaned_up(workflow: Wor
     (entry,) = [key for key in days._keys(workflow.lake, log) if key.endswith(f"{1:020}.json.gz")]
     days.client.put_object(Bucket=workflow.lake, Key=entry, Body=b"no entry at all")
 
-    result = days.run(duration=3, clean_up="delete")
+    result = days.run(window="3d", delete_after="0d")
 
     assert (result.status, result.error) == ("FAILED", "PartitionsFailed")
     assert result.cause is not None
@@ -135,12 +135,12 @@ def test_compactor_run_shows_what_it_cleaned_up(
     old = time.time() - 7 * 86_400
     s3.seed(bucket, [SeedObject(f"logs/{n}.json", b'{"id":%d}\n' % n, old) for n in range(4)])
     uris = [f"s3://{bucket}/logs/", f"s3://{bucket}/compacted/"]
-    words = ["run", *uris, "--endpoint-url", s3.endpoint_url, "--retention-days", "0"]
+    words = ["run", *uris, "--endpoint-url", s3.endpoint_url]
     assert main(words) == 0
     assert "clean-up" not in capsys.readouterr().out
     time.sleep(_A_SECOND)
 
-    code = main([*words, "--clean-up", "delete"])
+    code = main([*words, "--delete-after", "0d"])
 
     out = capsys.readouterr().out
     assert code == 0

@@ -23,7 +23,7 @@ def clean_up(lake: Lake, *words: str) -> subprocess.CompletedProcess[str]:
         *lake.endpoint,
     ]
     return subprocess.run(
-        [*command, "--retention-days", "0", *words],
+        [*command, "--delete-after", "0d", *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -124,7 +124,7 @@ def test_plan_shows_groups_and_writes_nothing(lake, command):
 def test_plan_counts_what_it_would_skip_by_reason(lake, command):
     lake.write("logs/p0/young.json", b"{}")
     lake.write("logs/stray.json", b"{}")
-    words = ("--depth", "1", "--exclude", "*.gz", "--open-partition-seconds", "0")
+    words = ("--depth", "1", "--exclude", "*.gz")
     code, out, _ = command("plan", *lake.uris, *lake.endpoint, *words)
     assert code == 0
     assert "skipped: 1 object, too_young, such as logs/p0/young.json" in out

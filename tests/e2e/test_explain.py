@@ -40,10 +40,8 @@ def test_an_object_is_followed_from_its_arrival_to_its_deletion(
         *lake.endpoint,
         "--depth",
         "1",
-        "--clean-up",
-        "delete",
-        "--retention-days",
-        "1",
+        "--delete-after",
+        "1d",
     )
     assert main(["run", *lake.uris, *options, "--workers", "1"]) == 0
     lake.write("logs/p0/young.json", b"{}\n")
@@ -57,11 +55,11 @@ def test_an_object_is_followed_from_its_arrival_to_its_deletion(
     plain = lake.plain["logs/p0/0.json"]
     assert lake.read(output)[start : start + len(plain)] == plain
     assert old["lines"]["clean-up"].startswith("due from ")
-    assert old["lines"]["clean-up"].endswith("by retention_days (1)")
+    assert old["lines"]["clean-up"].endswith("by delete_after (1d)")
     of_output = explain(output)
     assert of_output["verified"] is True
     assert of_output["sequence"] == old["sequence"]
-    fields = (*lake.endpoint, "--retention-days", "0", "--yes", "--json")
+    fields = (*lake.endpoint, "--delete-after", "0d", "--yes", "--json")
     assert main(["clean-up", *lake.uris, *fields]) == 0
     gone = explain("p0/0.json")
     assert (gone["exists"], gone["reason"]) == (False, "gone")

@@ -44,13 +44,13 @@ def bucket(s3, capsys):
 @pytest.mark.parametrize("name", ["plan", "run"])
 def test_fresh_objects_are_reported_with_the_time_from_which_on_they_are_taken(bucket, name):
     bucket.put({"raw/a.json": 40, "raw/b.json": 30})
-    code, out, _ = bucket.ask(name, "raw/", "--open-partition-seconds", "0")
+    code, out, _ = bucket.ask(name, "raw/")
     headline = re.sub(r"^Run \S+: succeeded, ", "", out.splitlines()[0])
     assert code == 0
     assert headline.startswith("nothing to compact: 2 objects left: younger than settle_seconds")
     assert "the oldest is 4" in headline
     assert "UTC on takes them, or give --settle-seconds 0" in headline
-    code, out, _ = bucket.ask(name, "raw/", "--open-partition-seconds", "0", "--json")
+    code, out, _ = bucket.ask(name, "raw/", "--json")
     document = json.loads(out)
     assert (document if name == "plan" else document["summary"])["headline"].startswith(
         "nothing to compact: 2 objects left: younger"
@@ -73,7 +73,7 @@ def test_a_source_without_any_object_is_wrong_usage_and_nothing_is_written(bucke
 @pytest.mark.parametrize("name", ["plan", "run"])
 def test_a_window_without_objects_is_a_warning_with_the_last_date(bucket, name):
     bucket.put({"raw/2026/01/30/a.json": DAY})
-    words = ("--date-format", "%Y/%m/%d", "--start", "2026-03-01", "--end", "2026-03-02")
+    words = ("--date-format", "%Y/%m/%d", "--window", "2026-03-01..2026-03-02")
     code, out, _ = bucket.ask(name, "raw/", *words)
     assert code == 0
     assert "nothing to compact: no object of the window" in out

@@ -47,13 +47,13 @@ def seeds(form: str, body: str, age: float = 0.0, days: int = 1) -> list[SeedObj
 
 
 KINDS = (
-    Kind("JSON of today", "--start today-7 --end today --settle-seconds 0", 2 * MANY,
+    Kind("JSON of today", "--window today-7..today --settle-seconds 0", 2 * MANY,
          seeds("in/%Y/%m/%d/{n}.json", '{{"id": {n}}}\n{{"id": -{n}}}\n')),
     Kind("CRLF CSV of a vendor", "--settle-seconds 0", 2 * MANY,
          seeds("in/orders-{n}.csv", "No,Name,Amount\r\n{n},Li,1.50\r\n-{n},Bo,2.50\r\n")),
     Kind("CSV whose columns are all text", '"header": true', 2 * MANY,
          seeds("in/{n}.csv", "name,city\r\nana,Rome\r\nbob,Paris\r\n", 2 * DAY)),
-    Kind("logs of an application", "--date-format dt=%Y-%m-%d --start today-7 --end today",
+    Kind("logs of an application", "--date-format dt=%Y-%m-%d --window today-7..today",
          2 * MANY, seeds("in/dt=%Y-%m-%d/{n}.log",
                          "2026-11-26 12:00:01 INFO began {n}\n2026-11-26 12:00:02 INFO ended {n}\n",
                          2 * HOUR, days=4)),
@@ -62,10 +62,10 @@ KINDS = (
     Kind("logs that are not UTF-8", '"encoding": "single_byte"', 2 * MANY,
          seeds("in/{n}.log", "2026-11-26 12:00:01 Zähler {n}\n2026-11-26 12:00:02 Größe {n}\n",
                2 * DAY)),
-    Kind("old JSON", "--start 2024-02-28 --end 2024-03-01", MANY,
+    Kind("old JSON", "--window 2024-02-28..2024-03-01", MANY,
          [SeedObject(f"in/2024/{('02/28', '02/29', '03/01')[n % 3]}/{n}.json", b'{"id":1}\n',
                      time.time() - 500 * DAY) for n in range(MANY)]),
-    Kind("JSON that still arrives", f"--start today-{OLDEST} --end today", MANY,
+    Kind("JSON that still arrives", f"--window today-{OLDEST}..today", MANY,
          seeds("in/%Y/%m/%d/{n}.json", '{{"id": {n}}}\n', 2 * HOUR, days=10)),
 )  # fmt: skip
 

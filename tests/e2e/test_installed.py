@@ -25,7 +25,7 @@ SOURCE, LAKE = "s3://installed-logs/raw/", "s3://installed-lake/compacted/"
 ROWS, TABLE = "s3://installed-logs/rows/", "s3://installed-lake/table/"
 BY_SPARK, BY_SPARK_TABLE = "s3://installed-logs/spark/", "s3://installed-lake/spark/"
 # What was written just now counts as settled, and its day as closed.
-FIELDS = ("--depth", "4", "--settle-seconds", "0", "--open-partition-seconds", "0")
+FIELDS = ("--depth", "4", "--settle-seconds", "0")
 CSV = ("--formats", '[{"match": "*.csv", "format": "csv", "header": true}]')
 MOST_PACKAGES = 25
 MOST_BYTES = 100_000_000
@@ -157,7 +157,7 @@ def test_the_base_install_is_all_that_a_run_and_what_follows_it_need(shell: Shel
     shell.shown("restore", LAKE, listed[0]["key"], "-o", "back")
     (restored,) = (path for path in (shell.directory / "back").rglob("*") if path.is_file())
     assert restored.name == Path(listed[0]["key"]).name
-    cleaned = shell.shown("clean-up", SOURCE, LAKE, "--retention-days", "0", "--yes", "--json")
+    cleaned = shell.shown("clean-up", SOURCE, LAKE, "--delete-after", "0d", "--yes", "--json")
     assert json.loads(cleaned)["done"]["deleted"] == OBJECTS
     # What it was told to write, and nothing else.
     assert [path.name for path in shell.directory.iterdir()] == ["back"]

@@ -45,7 +45,7 @@ class RealWorld:
     def __init__(self, endpoint: str, **given: object) -> None:
         self.endpoint = endpoint
         self.client = make_client(self.endpoint)
-        self.model = World(settle_seconds=0, open_partition_seconds=0, **given)
+        self.model = World(settle_seconds=0, **given)
         self.model.add_variety()
         self.runs = 0
         for bucket in ("source", "lake"):
@@ -100,7 +100,7 @@ class RealWorld:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_worker_killed_at_any_step_is_made_good_by_the_next(strict_s3, step):
-    cleaning = {"clean_up": "delete", "retention_days": 0} if "clean-up" in step else {}
+    cleaning = {"delete_after": "0d"} if "clean-up" in step else {}
     world = RealWorld(strict_s3, **cleaning)
     assert world.start(*STEPS[step]).wait(120) == -signal.SIGKILL
     world.check()

@@ -181,7 +181,7 @@ def test_a_run_asks_what_its_plan_estimated_and_so_does_one_over_leftovers(
 
 def test_plan_begins_with_the_verdict_and_its_table(s3_here, capsys) -> None:
     lake = Lake(s3_here, {**gzipped(40), **json_lines(60, 3)})
-    assert lake.plan("--clean-up", "delete", "--retention-days", "7") == 0
+    assert lake.plan("--delete-after", "7d") == 0
     first, title, *shown = capsys.readouterr().out.splitlines()
     assert re.match(r"PAYS after \d+ days at 30 scans a month: costs \$0\.00", first)
     assert title == "US dollars at the prices of us-east-1"

@@ -108,16 +108,16 @@ def test_clean_up_deletes_what_is_proven_and_only_on_request(logs: Any) -> None:
     compactor.run(SOURCE, DESTINATION, depth=1, workers=1)
     # A store's clock tells whole seconds.
     time.sleep(1.1)
-    decided = compactor.clean_up(SOURCE, DESTINATION, retention_days=0)
+    decided = compactor.clean_up(SOURCE, DESTINATION, delete_after="0d")
     assert (decided.due, decided.deleted, len(keys(logs, "my-logs"))) == (8, 0, 8)
-    done = compactor.clean_up(SOURCE, DESTINATION, retention_days=0, delete=True)
+    done = compactor.clean_up(SOURCE, DESTINATION, delete_after="0d", delete=True)
     assert (done.deleted, done.findings, keys(logs, "my-logs")) == (8, [], [])
     assert "8" in str(done)
 
 
 def test_results_show_themselves_in_notebooks_with_nothing_unescaped(logs: Any) -> None:
     logs.put_object(Bucket="my-logs", Key="raw/<b>/x.bin", Body=b"\0" * 100)
-    fields: dict[str, Any] = {"depth": 1, "settle_seconds": 0, "open_partition_seconds": 0}
+    fields: dict[str, Any] = {"depth": 1, "settle_seconds": 0}
     plan = compactor.plan(SOURCE, DESTINATION, **fields)
     report = compactor.run(SOURCE, DESTINATION, workers=1, **fields)
     for result in (plan, report, compactor.verify(SOURCE, DESTINATION)):

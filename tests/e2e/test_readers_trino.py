@@ -31,8 +31,8 @@ class AskedLake:
     def refresh(self) -> None:
         """``compactor table refresh``, without a run."""
         places = [str(INPUT["s3_source_uri"]), str(INPUT["s3_destination_uri"])]
-        words = ["--date-format", "dt=%Y-%m-%d", "--start", DAYS[0], "--end", DAYS[-1]]
-        words += ["--open-partition-seconds", "0", "--settle-seconds", "0"]
+        words = ["--date-format", "dt=%Y-%m-%d", "--window", f"{DAYS[0]}..{DAYS[-1]}"]
+        words += ["--settle-seconds", "0"]
         assert main(["table", "refresh", *places, *words, "--reader-table", "glue:lake.logs"]) == 0
 
     def read(self) -> list[int]:

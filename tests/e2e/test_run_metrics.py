@@ -44,6 +44,6 @@ def test_a_failed_run_says_so(lake: Lake, tmp_path):
     for key in lake.keys("_compactor/compacted/partitions/p0/"):
         lake.write(key, b"damaged")
     lake.write("logs/p0/new.json", b'{"id":"new"}\n')
-    young = ("--settle-seconds", "0", "--open-partition-seconds", "0")
+    young = ("--settle-seconds", "0")
     code, metrics = run(lake, file, *young)
     assert (code, metrics["compactor_run_failed"]) == (1, 1)

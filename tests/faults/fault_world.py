@@ -76,7 +76,6 @@ class FaultWorld:
             "s3_source_uri": f"{source}*/",
             "s3_destination_uri": destination,
             "settle_seconds": 0,
-            "open_partition_seconds": 0,
             "formats": [{"match": "*.csv", "format": "csv", "header": True}],
         }
 

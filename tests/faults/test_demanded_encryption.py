@@ -63,7 +63,7 @@ def test_a_run_its_clean_up_and_its_report_name_the_encryption(
     world.seed([*partitions(2, seed=2), *large_partition(seed=2)])
     with demanding(world, headers, named) as engine:
         for _ in range(2):
-            result = world.run(engine=engine, clean_up="delete", retention_days=0)
+            result = world.run(engine=engine, delete_after="0d")
             assert result.status == "SUCCEEDED", result.cause
             time.sleep(1.1)
         assert world.bench.proxy.denied == []

@@ -82,11 +82,11 @@ def test_a_run_substitutes_what_it_can(
     world = make_world(f"does without {sorted(dropped)}")
     seed(world)
     with dropping(world.bench.proxy, *dropped):
-        result = world.run(clean_up="delete", retention_days=0)
+        result = world.run(delete_after="0d")
         assert result.status == "SUCCEEDED", result.cause
         # A store's clock tells whole seconds: what was committed in this one is not yet due.
         time.sleep(1.1)
-        result = world.run(clean_up="delete", retention_days=0)
+        result = world.run(delete_after="0d")
         assert result.status == "SUCCEEDED", result.cause
     world.must_be_complete()
     assert world.keys(world.source, "logs/") == []

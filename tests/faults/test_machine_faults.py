@@ -21,7 +21,7 @@ def run_command(world, *options, source, before=""):
     """``compactor run`` as a person starts it; returns the process and what it printed."""
     return world.compactor(
         *("run", f"{world.places[0]}{source}-*/", world.places[1]),
-        *("--settle-seconds", "0", "--open-partition-seconds", "0"),
+        *("--settle-seconds", "0"),
         *("--workers", "2", "--json", *options),
         before=before,
     )

@@ -50,13 +50,13 @@ def a_report() -> dict[str, Any]:
     """Of a run with a failure, skipped and quarantined sources, and partitions for Spark."""
     store, given_ = (
         MemoryStore(ManualClock(NOW)),
-        settings(depth=1, spark_engine="none", open_partition_seconds=0),
+        settings(depth=1, spark_engine="none", exclude=["*excluded"]),
     )
     store.add_bucket("lake")
     for name in ("a/x.log", "b/x.log", "b/y.log"):
         store.seed("source", f"logs/{name}", b"record\n", last_modified=NOW - 9e6)
     store.seed("source", "logs/a/binary", b"\0", last_modified=NOW - 9e6)
-    store.seed("source", "logs/a/young", b"young\n", last_modified=NOW)
+    store.seed("source", "logs/a/excluded", b"record\n", last_modified=NOW - 9e6)
     found = discover(given_, store, NOW)
     write_work(found, given_, "run-1", store)
     (item, _) = found.partitions

@@ -12,7 +12,7 @@ KEYS = {
 """Bucket that is there -> the key that encrypts it, where a configuration names keys."""
 
 _IMPORTED = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
-_CLEANED = {**_IMPORTED, "clean_up": "delete", "retention_days": 0}
+_CLEANED = {**_IMPORTED, "delete_after": "0d"}
 VPC: Mapping[str, Any] = {
     "subnet_ids": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
     "security_group_ids": ["sg-0123456789abcdef0"],
@@ -24,7 +24,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "kms_key": {"destination": KEYS["lake"], "source": KEYS["app-logs"]},
         "spark": {"kind": "none"},
         "events": {},
-        "job": {**_CLEANED, "settle_seconds": 0, "open_partition_seconds": 0},
+        "job": {**_CLEANED, "settle_seconds": 0},
     },
     "upserts": {
         "kms_key": {

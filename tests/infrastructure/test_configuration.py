@@ -80,7 +80,7 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"standalone": True, "job": {"table": "glue:a.b"}}, "job.table", "standalone = true"),
     ({"worker_memory_mb": 20_000}, "worker_memory_mb", "10,240"),
     (_job(target_bytes=1_000), "target_bytes", "5,242,880"),
-    (_job(clean_up="yes"), "clean_up", "delete"),
+    (_job(delete_after="yes"), "delete_after", "30d"),
     ({"encryption": "none at all"}, "encryption", '"aws:kms"'),
     # Spark.
     ({"spark": {"kind": "glue"}}, "spark.kind", '"serverless"'),
@@ -97,7 +97,7 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"events": {"seconds": 30}}, "events.seconds", "60"),
     ({"events": {"second": 60}}, "events.second", "did you mean seconds?"),
     ({"events": {}, **_job(listing="list")}, "job.listing", "[events]"),
-    ({"events": {}, **_job(date_format="%Y/%m/%d", duration=2)}, "duration", "events"),
+    ({"events": {}, **_job(date_format="%Y/%m/%d", window="2d")}, "window", "events"),
     # Tables.
     (_job(table="sql:sqlite:///x#lake.events"), "job.table", "glue:"),
     ({"table_location_uri": "s3://tables/x/"}, "table_location_uri", "without job.table"),
@@ -165,10 +165,10 @@ def test_where_spark_runs_follows_from_the_file(document: dict[str, Any], engine
 
 
 def test_the_input_of_runs_has_what_differs_from_the_defaults() -> None:
-    job = {"date_format": "%Y/%m/%d", "duration": 2, "settle_seconds": 0, "clean_up": "keep"}
+    job = {"date_format": "%Y/%m/%d", "window": "2d", "settle_seconds": 0, "delete_after": None}
     found = read({**_job(**job), "spark": {"kind": "none"}}).run_input
 
-    del job["clean_up"]
+    del job["delete_after"]
     assert found == {**_URIS, **job, "spark_engine": "none"}
 
 

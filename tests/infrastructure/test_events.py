@@ -153,7 +153,7 @@ def test_the_functions_get_the_stream_whose_runs_are_those_of_the_schedule(
 
         # A clean-up goes through all commit logs: the schedule's runs do it.
         scheduled = json.loads(found.outputs["DefaultInput"])
-        assert stream.settings == Settings.from_input({**scheduled, "clean_up": "keep"})
+        assert stream.settings == Settings.from_input({**scheduled, "delete_after": None})
         assert (stream.name, stream.seconds) == (found.assembly.name, 900)
         machine = found.machine["stateMachineArn"] if handler == "sweep" else None
         assert told.get("STATE_MACHINE_ARN") == machine

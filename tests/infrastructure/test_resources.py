@@ -126,7 +126,7 @@ def test_what_serves_clean_up_is_made_only_with_deletion(
 ) -> None:
     names = {_handled(one) for one in synthesized(configuration).functions().values()}
     job = CONFIGURATIONS[configuration].get("job", {})
-    deletes = "clean_up" in job and configuration != "standalone"
+    deletes = "delete_after" in job and configuration != "standalone"
 
     assert ("clean_up" in names, "plan_clean_up" in names) == (deletes, deletes)
     if "discover" in names:
@@ -135,7 +135,7 @@ def test_what_serves_clean_up_is_made_only_with_deletion(
             for one in deployed(configuration).functions.values()
             if _handled(one) == "discover"
         ]
-        assert json.loads(told) == ["clean_up"] * deletes + ["table"] * ("table" in job)
+        assert json.loads(told) == ["delete_after"] * deletes + ["table"] * ("table" in job)
 
 
 def test_writes_name_the_key_of_their_bucket(synthesized: Synthesized) -> None:

@@ -20,7 +20,7 @@ _ON_ANYTHING = re.compile(
     r"|lakeformation:GetDataAccess|ec2:Describe"
 )
 _COMPACTING = [name for name in CONFIGURATIONS if name != "maintenance"]
-_DELETING = [name for name in _COMPACTING if "clean_up" in CONFIGURATIONS[name].get("job", {})]
+_DELETING = [name for name in _COMPACTING if "delete_after" in CONFIGURATIONS[name].get("job", {})]
 # Of the state: the log, its markers, and what else outlives a run.
 _KEPT = (
     "identity.json",

@@ -222,7 +222,7 @@ def test_the_run_succeeds_and_every_record_is_in_one_output(ran: Ran) -> None:
 
 def test_sources_are_deleted_only_where_the_deployment_cleans_up(ran: Ran) -> None:
     # A readers' table may still show them for an hour.
-    cleaned = ran.given.get("clean_up") == "delete" and "reader_table" not in ran.given
+    cleaned = "delete_after" in ran.given and "reader_table" not in ran.given
     assert len(ran.sources) == (0 if cleaned else len(_NAMES))
 
 

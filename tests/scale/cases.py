@@ -58,7 +58,7 @@ class Case:
             "s3_source_uri": f"s3://{SOURCE_BUCKET}/{ROOT}",
             "s3_destination_uri": f"s3://{LAKE_BUCKET}/compacted/",
         }
-        return {**places, "depth": 1, "max_concurrency": 1_000, "clean_up": "delete", **self.given}
+        return {**places, "depth": 1, "max_concurrency": 1_000, "delete_after": "30d", **self.given}
 
 
 # What sends a partition to Spark, out of the way.

@@ -199,7 +199,7 @@ def test_a_report_of_more_than_a_million_partitions_ends_in_several_calls() -> N
     keys = Keys(copies, 10)
     # What is under way when a call ends counts as often as the sample does.
     with account(keys, Services()) as here, mock.patch.object(parallel, "_AHEAD_PER_WORKER", 1):
-        settings = Settings.from_input({**CASE.input, "clean_up": "keep"})
+        settings = Settings.from_input({**CASE.input, "delete_after": None})
         write_work(Discovery(tuple(keys.items())), settings, "run-1", here.store)
         for item in keys.items():
             receipt = Receipt(

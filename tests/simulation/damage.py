@@ -151,7 +151,7 @@ class _Play:
     """One run of a scenario with a damage, checked after each request."""
 
     def __init__(self, scenario: str, after_step: Callable[[World, int], None]) -> None:
-        self.world = World(clean_up="delete", retention_days=7)
+        self.world = World(delete_after="7d")
         self.world.store.add_bucket("source")
         self.line = ""
         self._steps = SCENARIOS[scenario]

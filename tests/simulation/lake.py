@@ -24,7 +24,6 @@ from unittest.mock import patch
 from compactor.model import Partition
 from compactor.registry.registering import Registration
 from compactor.registry.starting import Looked
-from compactor.settings.settings import CleanUpMode
 from tests.simulation.choices import Choices
 from tests.simulation.explored import Explored, explore_in_batches, explored
 from tests.simulation.faults import Fault
@@ -251,7 +250,7 @@ class _Schedule(DisturbedCommits):
         elif run.stage == 2 and not (run.failed and not run.items):
             self._add(run, partial(self.world.table_publisher, run.name))
         elif run.stage == 3 and not run.failed:
-            assert self.world.settings.clean_up is CleanUpMode.DELETE
+            assert self.world.settings.deletes
             for path in self.world.due():
                 self._add(run, partial(self.world.clean_up, run.name, path))
         if run.stage > _LAST_STAGE:

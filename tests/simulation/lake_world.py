@@ -105,10 +105,8 @@ class LakeWorld(TableWorld):
             "s3_source_uri": "s3://source/logs/",
             "s3_destination_uri": "s3://lake/compacted/",
             "depth": 1,
-            "clean_up": "delete",
-            "retention_days": 1,
+            "delete_after": "1d",
             "settle_seconds": 0,
-            "open_partition_seconds": 0,
         }
         thresholds = {"objects": choices.one_of((1, 3)), "bytes": 10**9, "seconds": 600}
         streams = json.dumps([{"name": _STREAM, "input": document, **thresholds}])

@@ -58,7 +58,7 @@ class Actors:
     """One schedule, drawn from one random generator."""
 
     random: Random
-    lake: Lake = field(default_factory=lambda: Lake(retention_days=0.2))
+    lake: Lake = field(default_factory=lambda: Lake(delete_after="0.2d"))
     plans: list[Plan] = field(default_factory=list)
     known: set[int] = field(default_factory=set)
     number: int = 0

@@ -77,9 +77,7 @@ class TableWorld:
         self.s3 = MemoryStore(self.clock, page_size=PAGE_SIZE)
         for bucket in (SOURCE, LAKE):
             self.s3.add_bucket(bucket)
-        given = settings(
-            clean_up="delete", retention_days=1, settle_seconds=0, open_partition_seconds=0
-        )
+        given = settings(delete_after="1d", settle_seconds=0)
         self.settings = replace(given, table=ADDRESS)
         iceberg = choices.one_of((True, False))
         kind = IcebergTable if iceberg else DeltaTable

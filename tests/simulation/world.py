@@ -35,12 +35,12 @@ from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 
 RETENTION_DAYS = 7
 DAY = 86_400.0
-_COMMON: dict[str, object] = {"clean_up": "delete", "retention_days": RETENTION_DAYS}
+_COMMON: dict[str, object] = {"delete_after": f"{RETENTION_DAYS}d"}
 #: Settings of runs; a schedule takes one of them.
 SETTINGS: tuple[Settings, ...] = (
-    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0),
-    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, compression="gzip"),
-    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, small_object_bytes=300),
+    settings(**_COMMON, settle_seconds=0),
+    settings(**_COMMON, settle_seconds=0, compression="gzip"),
+    settings(**_COMMON, settle_seconds=0, small_object_bytes=300),
     settings(**_COMMON, compression="zstd"),
 )
 MIN_PART_BYTES = 100

@@ -26,8 +26,8 @@ from tests.support.server_builds import Unavailable, table_jars
 
 PLACES = (str(INPUT["s3_source_uri"]), str(INPUT["s3_destination_uri"]))
 WORDS = (
-    "--date-format", "dt=%Y-%m-%d", "--start", DAYS[0], "--end", DAYS[-1],
-    "--open-partition-seconds", "0", "--settle-seconds", "0", "--reader-table", "glue:lake.logs",
+    "--date-format", "dt=%Y-%m-%d", "--window", f"{DAYS[0]}..{DAYS[-1]}",
+    "--settle-seconds", "0", "--reader-table", "glue:lake.logs",
 )  # fmt: skip
 
 

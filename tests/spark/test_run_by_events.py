@@ -57,7 +57,7 @@ def test_rows_are_made_of_what_events_named_and_marked(
             bodies.append((one.key, notification(one.key, **told)))
         register(bodies, streams, registry, time.time())
         words = ["--depth", "1", "--listing", "events:told/logs", "--json"]
-        words += ["--settle-seconds", "0", "--open-partition-seconds", "0"]
+        words += ["--settle-seconds", "0"]
         words += ["--output-format", "parquet", "--workers", "1", "--engine", "spark"]
         code = main(["run", *PLACES, "--endpoint-url", s3.endpoint_url, *words])
         out, err = capsys.readouterr()

@@ -113,7 +113,7 @@ def test_the_workflow_brings_every_record_into_the_table_once(sink: Sink) -> Non
 
     # The next run has late objects; and deletes all sources, whose outputs are in the table.
     sink.arrive("a", 1)
-    result = sink.run("second", clean_up="delete", retention_days=0)
+    result = sink.run("second", delete_after="0d")
     assert result.status == "SUCCEEDED", (result.cause, sink.told())
     sink.must_have_all()
     assert sink.report("second")["clean_up"]["deleted"] >= 6
@@ -123,7 +123,7 @@ def test_the_workflow_brings_every_record_into_the_table_once(sink: Sink) -> Non
     table.catalog.drop_table(table.name())
     sink.arrive("b", 1)
     before = sink.sources()
-    result = sink.run("third", clean_up="delete", retention_days=0)
+    result = sink.run("third", delete_after="0d")
     assert result.status == "FAILED"
     assert result.error == "IntegrityError"
     assert "it was dropped or renamed" in (result.cause or "")

@@ -247,7 +247,7 @@ class OnS3(IcebergTables):
 def test_the_publisher_of_the_table_log_brings_records_in_also_after_a_kill(
     tables: SparkSession, tmp_path: Path
 ) -> None:
-    world = World(settle_seconds=0, open_partition_seconds=0)
+    world = World(settle_seconds=0)
     address = "sql:file#db.rows"
     world.settings = replace(world.settings, table=address)
     upserts = UpsertWorld(OnS3(tables), "lake.db.rows", tmp_path)

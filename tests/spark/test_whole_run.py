@@ -26,9 +26,9 @@ from tests.spark.job import Job
 pytestmark = pytest.mark.slow
 Jobs = Callable[..., Job]
 GUIDE = REPOSITORY / "docs" / "spark.md"
-BY_DATE = ("--date-format", "%Y/%m/%d", "--duration", "7")
+BY_DATE = ("--date-format", "%Y/%m/%d", "--window", "7d")
 ROWS = ("--output-format", "parquet")
-DELETE = ("--clean-up", "delete", "--retention-days", "0")
+DELETE = ("--delete-after", "0d")
 
 
 def day(ago: int) -> str:
@@ -126,7 +126,7 @@ def test_the_outputs_are_those_of_a_run_by_workers(here: Here, options: tuple[st
             "s3_source_uri": f"s3://{job.source}/logs/",
             "s3_destination_uri": f"s3://{job.lake}/by-workers/",
             "date_format": "%Y/%m/%d",
-            "duration": 7,
+            "window": "7d",
             "engine": "worker",
             **({"output_format": "parquet"} if options else {}),
         }

@@ -115,7 +115,6 @@ def test_query_engines_see_what_spark_has_committed(s3: EmbeddedS3, workflow: Wo
         s3.endpoint_url,
         {"AWS_ENDPOINT_URL_GLUE": s3.endpoint_url},
         reader_table=f"glue:{workflow.lake}.logs",
-        open_partition_seconds=0,
     )
 
     assert result.status == "SUCCEEDED", (result.cause, workflow.log_of_the_job())

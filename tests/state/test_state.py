@@ -200,7 +200,7 @@ def test_clean_up_deletes_what_is_past_retention_and_nothing_else(
     add_sources(stored)
     stored.run()
     stored.clock.advance(60 * DAY)
-    code, out, err = command("clean-up", "--yes", "--retention-days", "7")
+    code, out, err = command("clean-up", "--yes", "--delete-after", "7d")
     assert code == 0, err
     assert "deleted" in out
     left = stored.store.contents("source")
@@ -210,7 +210,7 @@ def test_clean_up_deletes_what_is_past_retention_and_nothing_else(
     assert left.keys() == {key for key, _ in stored.originals} - deleted
     assert stored.records() == stored.expected()
     assert document(command("verify", "--deep", "--json"))["findings"] == []
-    again = command("clean-up", "--yes", "--retention-days", "7")
+    again = command("clean-up", "--yes", "--delete-after", "7d")
     assert (again[0], "deleted" in again[1]) == (0, False)
 
 

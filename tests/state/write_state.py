@@ -335,8 +335,7 @@ def main(name: str) -> None:
         "s3_source_uri": "s3://source/logs/",
         "s3_destination_uri": "s3://lake/compacted/",
         "depth": 1,
-        "clean_up": "delete",
-        "retention_days": 7,
+        "delete_after": "7d",
         "formats": [{"match": "*.csv", "format": "csv", "header": True}],
     }
     writer = Writer(given)

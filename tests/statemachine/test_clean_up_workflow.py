@@ -40,7 +40,7 @@ def _results(ran: Ran, s3: EmbeddedS3, label: str) -> list[dict[str, str]]:
 def test_clean_up_goes_through_what_is_due_and_not_through_the_runs_own_partitions(
     run: Run,
 ) -> None:
-    ran = run(partitions=2, clean_up="delete", due=3)
+    ran = run(partitions=2, delete_after="30d", due=3)
 
     assert ran.result.status == "SUCCEEDED"
     assert sorted(ran.paths("clean_up")) == ["old-0/", "old-1/", "old-2/"]
@@ -50,7 +50,7 @@ def test_clean_up_goes_through_what_is_due_and_not_through_the_runs_own_partitio
 
 
 def test_nothing_of_clean_up_is_done_unless_the_settings_ask_for_it(run: Run) -> None:
-    ran = run(partitions=1, clean_up="keep", due=3)
+    ran = run(partitions=1, delete_after=None, due=3)
 
     assert ran.result.status == "SUCCEEDED"
     assert [call["function"] for call in ran.calls] == ["discover", "compact_partition", "report"]
@@ -58,7 +58,7 @@ def test_nothing_of_clean_up_is_done_unless_the_settings_ask_for_it(run: Run) ->
 
 
 def test_with_nothing_due_no_map_run_is_started(run: Run) -> None:
-    ran = run(partitions=1, clean_up="delete", due=0)
+    ran = run(partitions=1, delete_after="30d", due=0)
 
     assert ran.result.status == "SUCCEEDED"
     assert _CLEAN_UP & _states(ran) == {"PlanCleanUp", "IsAnythingDue"}
@@ -66,7 +66,7 @@ def test_with_nothing_due_no_map_run_is_started(run: Run) -> None:
 
 
 def test_what_is_due_is_cleaned_up_when_there_is_nothing_to_compact(run: Run) -> None:
-    ran = run(partitions=0, clean_up="delete", due=2)
+    ran = run(partitions=0, delete_after="30d", due=2)
 
     assert ran.result.status == "SUCCEEDED"
     assert "CompactPartitions" not in _states(ran)
@@ -76,7 +76,7 @@ def test_what_is_due_is_cleaned_up_when_there_is_nothing_to_compact(run: Run) ->
 def test_a_failed_partition_keeps_no_other_from_being_cleaned_up(run: Run) -> None:
     ran = run(
         partitions=1,
-        clean_up="delete",
+        delete_after="30d",
         due=1,
         trouble={"compact_partition 00000/": ["IntegrityError"] * 9},
     )
@@ -86,7 +86,9 @@ def test_a_failed_partition_keeps_no_other_from_being_cleaned_up(run: Run) -> No
 
 
 def test_a_clean_up_with_more_to_do_is_called_again_until_it_is_done(run: Run) -> None:
-    ran = run(partitions=0, clean_up="delete", due=2, trouble={"clean_up old-1/": ["more", "more"]})
+    ran = run(
+        partitions=0, delete_after="30d", due=2, trouble={"clean_up old-1/": ["more", "more"]}
+    )
 
     assert ran.result.status == "SUCCEEDED"
     assert ran.steps("clean_up", "old-1/") == ["more", "more", "well"]
@@ -98,7 +100,7 @@ def test_a_clean_up_with_more_to_do_is_called_again_until_it_is_done(run: Run) -
 def test_one_unsafe_clean_up_fails_the_run_after_all_others_are_done(run: Run) -> None:
     ran = run(
         partitions=1,
-        clean_up="delete",
+        delete_after="30d",
         due=3,
         trouble={"clean_up old-1/": ["IntegrityError"] * 9},
     )
@@ -112,7 +114,7 @@ def test_one_unsafe_clean_up_fails_the_run_after_all_others_are_done(run: Run) -
 def test_a_lost_clean_up_worker_is_replaced_and_when_it_stays_lost_fails_the_run(run: Run) -> None:
     ran = run(
         partitions=0,
-        clean_up="delete",
+        delete_after="30d",
         due=2,
         trouble={"clean_up old-0/": ["killed"], "clean_up old-1/": ["killed"] * 9},
     )
@@ -123,7 +125,9 @@ def test_a_lost_clean_up_worker_is_replaced_and_when_it_stays_lost_fails_the_run
 
 
 def test_an_answer_with_an_unknown_status_fails_the_clean_up(run: Run) -> None:
-    ran = run(partitions=0, clean_up="delete", due=1, trouble={"clean_up old-0/": ["nonsense"] * 9})
+    ran = run(
+        partitions=0, delete_after="30d", due=1, trouble={"clean_up old-0/": ["nonsense"] * 9}
+    )
 
     assert ran.result.error == "PartitionsFailed"
     assert len(ran.paths("clean_up")) == 1
@@ -131,7 +135,7 @@ def test_an_answer_with_an_unknown_status_fails_the_clean_up(run: Run) -> None:
 
 def test_a_plan_that_fails_is_reported_and_fails_the_run(run: Run) -> None:
     ran = run(
-        partitions=1, clean_up="delete", due=1, trouble={"plan_clean_up": ["IntegrityError"] * 9}
+        partitions=1, delete_after="30d", due=1, trouble={"plan_clean_up": ["IntegrityError"] * 9}
     )
 
     assert (ran.result.status, ran.result.cause) == ("FAILED", "clean-up: IntegrityError")
@@ -140,7 +144,7 @@ def test_a_plan_that_fails_is_reported_and_fails_the_run(run: Run) -> None:
 
 
 def test_a_list_of_what_is_due_that_cannot_be_read_is_reported_and_fails_the_run(run: Run) -> None:
-    ran = run(partitions=0, clean_up="delete", due=1, clean_up_key="no/such/list.json")
+    ran = run(partitions=0, delete_after="30d", due=1, clean_up_key="no/such/list.json")
 
     assert ran.result.status == "FAILED"
     assert (ran.result.cause or "").startswith("clean-up: ")
@@ -150,7 +154,7 @@ def test_a_list_of_what_is_due_that_cannot_be_read_is_reported_and_fails_the_run
 def test_each_map_run_writes_its_own_results(run: Run, s3: EmbeddedS3) -> None:
     ran = run(
         partitions=2,
-        clean_up="delete",
+        delete_after="30d",
         due=3,
         trouble={"clean_up old-2/": ["IntegrityError"] * 9},
     )
@@ -171,7 +175,7 @@ def test_each_map_run_writes_its_own_results(run: Run, s3: EmbeddedS3) -> None:
 def test_progress_separates_partitions_and_clean_ups(run: Run) -> None:
     ran = run(
         partitions=2,
-        clean_up="delete",
+        delete_after="30d",
         due=3,
         trouble={"clean_up old-2/": ["IntegrityError"] * 9},
     )
@@ -183,7 +187,7 @@ def test_progress_separates_partitions_and_clean_ups(run: Run) -> None:
 
 
 def test_state_stays_far_below_its_limit_however_much_is_due(run: Run) -> None:
-    ran = run(partitions=1, clean_up="delete", due=200)
+    ran = run(partitions=1, delete_after="30d", due=200)
 
     largest = max(len(json.dumps(event)) for event in ran.result.events)
     assert ran.result.status == "SUCCEEDED"

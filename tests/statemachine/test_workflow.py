@@ -47,7 +47,7 @@ def test_transient_errors_of_every_function_are_retried(run: Run) -> None:
     once = ["TransientStoreError"]
     ran = run(
         partitions=1,
-        clean_up="delete",
+        delete_after="30d",
         due=1,
         trouble={
             "discover": once,

@@ -22,7 +22,7 @@ RECORDS = "_compactor/compacted/partitions/"
 
 def old_world(names: str = "ab", **given: Any) -> World:
     """Return a world that was compacted eight days ago, with a week of retention."""
-    world = World(**{"clean_up": "delete", "retention_days": 7, **given})
+    world = World(**{"delete_after": "7d", **given})
     world.store.add_bucket("source")
     for name in names:
         world.add(f"{name}.json", LINE)

@@ -32,7 +32,7 @@ from tests.support.world import records_in
 
 URIS = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/compacted/"}
 # Objects are compacted immediately, and partitions are never open, as for freshness.
-AT_ONCE = {"settle_seconds": 0, "open_partition_seconds": 0}
+AT_ONCE = {"settle_seconds": 0}
 TABLE = "pending"
 
 

@@ -23,7 +23,7 @@ from compactor.partition.inputs import PartitionRun
 from compactor.partition.receipts import Counts
 from compactor.partition.run import compact_partition
 from compactor.s3.store import S3Store, make_client
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 from tests.support.examples import PARTITION
 
 
@@ -78,7 +78,7 @@ def main() -> None:
         moment, name, nth = death
         store = KillingStore(store, moment, name, int(nth))
     compact_partition(PartitionRun(PARTITION, settings, store, _Now(), _Now(), run_id), Counts())
-    if settings.clean_up is CleanUpMode.DELETE:
+    if settings.deletes:
         # The server's Date is up to a second late, and clean-up believes the earlier clock.
         time.sleep(1.1)
         run = CleanUpRun(PARTITION.path, settings, store, _Now(), _Now(), run_id)

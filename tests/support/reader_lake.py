@@ -30,13 +30,10 @@ INPUT = {
     "s3_source_uri": "s3://my-logs/raw/",
     "s3_destination_uri": "s3://my-lake/compacted/",
     "date_format": "dt=%Y-%m-%d",
-    "start": "2026-01-02",
-    "end": "2026-01-04",
+    "window": "2026-01-02..2026-01-04",
     "settle_seconds": 0,
-    "open_partition_seconds": 0,
     "reader_table": "glue:lake.logs",
-    "clean_up": "delete",
-    "retention_days": 0,
+    "delete_after": "0d",
 }
 DAYS = ("2026-01-02", "2026-01-03", "2026-01-04")
 MARKER = "_compactor/compacted/readers/table.json"
@@ -65,7 +62,7 @@ class Lake:
         for bucket in ("my-logs", "my-lake"):
             self.s3.create_bucket(Bucket=bucket)
         self.glue.create_database(DatabaseInput={"Name": "lake"})
-        (directory / "input.json").write_text(json.dumps({**self.input, "clean_up": "keep"}))
+        (directory / "input.json").write_text(json.dumps({**self.input, "delete_after": None}))
 
     def add(self, day: str, objects: int) -> None:
         """Put new sources of five records each."""

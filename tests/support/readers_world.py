@@ -28,12 +28,9 @@ class Lake:
         defaults: dict[str, Any] = {
             "reader_table": TABLE,
             "date_format": "%Y/%m/%d",
-            "duration": None,
-            "start": "2026-01-02",
+            "window": "2026-01-02..",
             "settle_seconds": 0,
-            "open_partition_seconds": 0,
-            "clean_up": "delete",
-            "retention_days": 7,
+            "delete_after": "7d",
         }
         self.world = World(**{**defaults, **given})
         self.store, self.clock = self.world.store, self.world.clock

@@ -23,7 +23,7 @@ class Tables:
     """A world with a table."""
 
     def __init__(self, kind: str) -> None:
-        self.world = World(settle_seconds=0, open_partition_seconds=0)
+        self.world = World(settle_seconds=0)
         self.world.settings = replace(self.world.settings, table=ADDRESS)
         self.store = self.world.store
         self.table = KINDS[kind](self.store, lambda body: list(records_in(body).elements()))

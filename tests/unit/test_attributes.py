@@ -154,7 +154,7 @@ def commits(world: World) -> list[Commit]:
 
 def world_with_attributes() -> World:
     """Joined, encoded, compressed and copied sources."""
-    world = World(small_object_bytes=COPIED_BYTES, clean_up="delete", retention_days=1)
+    world = World(small_object_bytes=COPIED_BYTES, delete_after="1d")
     world.store = MemoryStore(world.clock, min_part_bytes=1)
     world.store.add_bucket("lake")
     world.add("a.json", '{{"id": "{}"}}')

@@ -214,7 +214,7 @@ def test_a_store_that_sends_no_time_leaves_our_own() -> None:
 
 def test_what_a_later_run_published_keeps_its_sources_from_then_on() -> None:
     """S3 gives an output the time at which its upload began."""
-    world = World(clean_up="delete", retention_days=7)
+    world = World(delete_after="7d")
     world.add("a.json", LINE)
     for days in (0, 10):
         world.clock.advance(days * DAY)
@@ -234,7 +234,7 @@ def test_what_a_later_run_published_keeps_its_sources_from_then_on() -> None:
 
 
 def test_sources_without_content_go_by_the_time_of_their_entry() -> None:
-    world = World(clean_up="delete", retention_days=7)
+    world = World(delete_after="7d")
     world.put("a.json", b"")
     world.put("b.json", b"")
     world.put("c.json.gz", b"", packed=True)
@@ -250,14 +250,14 @@ def test_sources_without_content_go_by_the_time_of_their_entry() -> None:
 
 
 def test_a_partition_without_a_log_is_done() -> None:
-    world = World(clean_up="delete", retention_days=0)
+    world = World(delete_after="0d")
     receipt = world.clean_up()
     assert (receipt.status, receipt.counts.deleted) == ("done", 0)
     assert world.store.count("head", "list_uploads") == 0
 
 
 def test_nothing_is_deleted_where_the_settings_keep_sources() -> None:
-    world = old_world(clean_up="keep")
+    world = old_world(delete_after=None)
     assert world.clean_up().counts.deleted == 0
     assert records(world) == {}
 
@@ -305,7 +305,7 @@ def test_a_replaced_commit_deletes_nothing_and_is_done_with() -> None:
 )
 def test_only_sources_of_the_runs_own_source_are_deleted(source: str, deleted: int) -> None:
     world = old_world()
-    given = {"clean_up": "delete", "retention_days": 7}
+    given = {"delete_after": "7d"}
     world.settings = settings_of(**given, s3_source_uri=source)
     assert world.clean_up().counts.deleted == deleted
     assert len(records(world)) == (1 if deleted else 0), "another run may clean up the rest"
@@ -321,7 +321,7 @@ def test_a_source_that_changed_after_its_commit_stays_and_is_not_tried_again() -
 
 
 def test_more_sources_than_one_request_takes_are_deleted() -> None:
-    world = World(clean_up="delete", retention_days=0)
+    world = World(delete_after="0d")
     for number in range(1_001):
         world.store.seed("source", f"{PARTITION.prefix}{number:04}.json", b"{}\n", last_modified=0)
     world.run()
@@ -348,7 +348,7 @@ def test_what_the_store_refuses_is_reported_and_tried_by_the_next_run() -> None:
 
 
 def test_a_thousand_refusals_are_counted_and_a_hundred_shown() -> None:
-    world = World(clean_up="delete", retention_days=0)
+    world = World(delete_after="0d")
     for number in range(150):
         world.store.seed("source", f"{PARTITION.prefix}{number:04}.json", b"{}\n", last_modified=0)
     world.run()

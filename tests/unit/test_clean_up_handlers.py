@@ -58,7 +58,7 @@ def days_later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 def compacted(place: Place, **given: Any) -> dict[str, Any]:
     """What comes before clean-up; returns the event that planning gets."""
-    found = place.discover(**{"clean_up": "delete", "retention_days": 7, **given})
+    found = place.discover(**{"delete_after": "7d", **given})
     for item in place.items(found):
         place.compact(found, item)
     return {"run_id": "run-1", "settings": found["settings"]}
@@ -83,17 +83,17 @@ def receipts(place: Place, run_id: str = "run-1") -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "days", "partitions"), [("delete", 6.9, 0), ("delete", 7.1, 2), ("keep", 99, 0)]
+    ("after", "days", "partitions"), [("7d", 6.9, 0), ("7d", 7.1, 2), (None, 99, 0)]
 )
 def test_only_partitions_past_retention_are_planned_and_only_on_request(
     place: Place,
     days_later: Callable[[float], None],
     capsys: pytest.CaptureFixture[str],
-    mode: str,
+    after: str | None,
     days: float,
     partitions: int,
 ) -> None:
-    event = compacted(place, clean_up=mode)
+    event = compacted(place, delete_after=after)
     days_later(days)
     capsys.readouterr()
     events = planned(place, event)
@@ -220,32 +220,32 @@ def test_in_a_versioned_bucket_no_version_is_deleted_and_a_warning_says_so(
     assert planned(place, event) == [{**event, "partition": {"path": "b/", "entries": 1}}]
 
 
-@pytest.mark.parametrize("mode", ["delete", "keep"])
+@pytest.mark.parametrize("after", ["7d", None])
 def test_standalone_cleans_up_partitions_that_it_did_not_list(
     place: Place,
     days_later: Callable[[float], None],
     capsys: pytest.CaptureFixture[str],
-    mode: str,
+    after: str | None,
 ) -> None:
     compacted(place)
     place.s3.delete_object(Bucket=place.source, Key="logs/b/3.json")
     days_later(8)
     capsys.readouterr()
-    answer = answer_of(standalone.handler, place.input(clean_up=mode, retention_days=7))
+    answer = answer_of(standalone.handler, place.input(delete_after=after))
     assert answer["status"] == "succeeded"
     left = sorted(place.contents(place.source))
-    assert left == ([] if mode == "delete" else ["logs/a/1.json", "logs/a/2.log"])
+    assert left == ([] if after else ["logs/a/1.json", "logs/a/2.log"])
     found = receipts(place, Context().aws_request_id)
-    assert sorted(found) == (["a/", "b/"] if mode == "delete" else [])
+    assert sorted(found) == (["a/", "b/"] if after else [])
     told = metrics_of(emitted(capsys)[-1])
     # Somebody else deleted b/3.json: a clean-up counts what it deleted itself.
-    assert told.get("DeletedSources") == (2 if mode == "delete" else None)
+    assert told.get("DeletedSources") == (2 if after else None)
 
 
 def test_standalone_without_time_leaves_clean_up_to_the_next_call(
     place: Place, days_later: Callable[[float], None]
 ) -> None:
-    given = place.input(clean_up="delete", retention_days=7)
+    given = place.input(delete_after="7d")
     compacted(place)
     days_later(8)
     # Of times, discovery takes some for each partition; then each of them one, and some within.
@@ -267,7 +267,7 @@ def test_a_clean_up_that_fails_fails_a_standalone_run_after_its_report(
         place.s3.delete_object(Bucket=place.source, Key=f"logs/{name}")
     days_later(8)
     with pytest.raises(PartitionsFailed, match="is damaged"):
-        answer_of(standalone.handler, place.input(clean_up="delete", retention_days=7))
+        answer_of(standalone.handler, place.input(delete_after="7d"))
     assert sorted(place.contents(place.source)) == []
 
 
@@ -279,6 +279,6 @@ def test_a_clean_up_that_cannot_be_planned_is_in_the_report(
 
     monkeypatch.setattr(whole, "find_due", refuse)
     with pytest.raises(PartitionsFailed, match=r"clean-up: .*a bucket that may be listed"):
-        answer_of(standalone.handler, place.input(clean_up="delete"))
+        answer_of(standalone.handler, place.input(delete_after="30d"))
     assert len(place.contents(place.lake, "compacted/")) == 3
     assert len(place.contents(place.source)) == 3

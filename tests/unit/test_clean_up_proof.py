@@ -64,7 +64,7 @@ def test_an_output_without_a_checksum_keeps_its_sources_and_is_not_read() -> Non
 
 def copied_world() -> tuple[World, Commit]:
     """One source that S3 copied whole."""
-    world = World(clean_up="delete", retention_days=7, target_bytes=5 * 1024 * 1024)
+    world = World(delete_after="7d", target_bytes=5 * 1024 * 1024)
     world.put("large.json", b'{"id": "one line of many"}\n' * 200_000)
     world.run()
     world.clock.advance(8 * DAY)

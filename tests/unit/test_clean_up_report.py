@@ -34,7 +34,7 @@ class CleanUpDesk(Desk):
     """A run that cleaned up, or was to."""
 
     def __init__(self, *due: str, paths: tuple[str, ...] = (), **given: Any) -> None:
-        super().__init__(*paths, clean_up="delete", **given)
+        super().__init__(*paths, delete_after="30d", **given)
         write_due([DueWork(path, 2) for path in due], self.settings, RUN.run_id, self.store)
 
     def cleaned(self, path: str, status: str = "done", **given: Any) -> None:
@@ -168,13 +168,13 @@ def test_what_ended_clean_up_as_a_whole_is_reported_once_and_what_was_done_still
 
 
 def test_a_plan_that_failed_is_reported_though_there_is_no_list() -> None:
-    desk = Desk(clean_up="delete")
+    desk = Desk(delete_after="30d")
     found = desk.report(clean_up_failure="IntegrityError: a damaged log")
     assert (found.status, found.cause) == ("failed", "clean-up: IntegrityError: a damaged log")
 
 
 def test_a_clean_up_that_never_began_is_no_success() -> None:
-    found = Desk(clean_up="delete").report("States.Runtime: something")
+    found = Desk(delete_after="30d").report("States.Runtime: something")
     assert found.cause == "States.Runtime: something; clean-up: it did not begin"
 
 
@@ -241,7 +241,7 @@ def test_the_handlers_answer_has_clean_ups_numbers_and_takes_its_failure(
     assert (answer["status"], answer["clean_up"]["deleted"]) == ("succeeded", 3)
     failed = handler.handler({**event, "clean_up_failure": {"Error": "E", "Cause": "c"}}, CONTEXT)
     assert (failed["status"], failed["cause"]) == ("failed", "clean-up: E: c")
-    kept = {**desk.settings.to_dict(), "clean_up": "keep"}
+    kept = {**desk.settings.to_dict(), "delete_after": None}
     assert handler.handler({**event, "settings": kept}, CONTEXT)["clean_up"] is None
 
 

@@ -43,7 +43,7 @@ def state_of(*names: str, age_days: float = 8) -> MemoryStore:
 
 
 def due_in(store: MemoryStore, **given: Any) -> dict[str, int]:
-    settings = settings_of(**{"clean_up": "delete", "retention_days": 7, **given})
+    settings = settings_of(**{"delete_after": "7d", **given})
     return dict(find_due(settings, store, NOW))
 
 
@@ -147,7 +147,7 @@ def test_the_log_of_a_partition_does_not_take_a_neighbours_entries() -> None:
 
 
 def test_nothing_is_due_where_sources_are_kept_or_there_is_no_state() -> None:
-    assert due_in(state_of("a/commits/@1.json.gz"), clean_up="keep") == {}
+    assert due_in(state_of("a/commits/@1.json.gz"), delete_after=None) == {}
     assert due_in(state_of()) == {}
 
 
@@ -238,7 +238,7 @@ def test_a_clock_that_jumped_ahead_aborts_nothing() -> None:
     world = old_world()
     world.store.create_upload("lake", output(1))
     jumped = ManualClock(world.clock.now() + 400 * DAY)
-    world.settings = settings_of(clean_up="delete", retention_days=7)
+    world.settings = settings_of(delete_after="7d")
     run = world.clean_up_run(clock=jumped)
     receipt = record_clean_up(run, CleanUpReceipt(run.path, run.run_id))
     assert receipt.counts.uploads_aborted == 0

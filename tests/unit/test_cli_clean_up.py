@@ -40,7 +40,7 @@ def command(
 
     def run(*words: str) -> tuple[int, str, str]:
         capsys.readouterr()
-        code = cli.main(["clean-up", *WHERE, "--retention-days", "7", *words])
+        code = cli.main(["clean-up", *WHERE, "--delete-after", "7d", *words])
         out, err = capsys.readouterr()
         return code, out, err
 
@@ -73,7 +73,7 @@ def test_a_dry_run_shows_the_decision_and_writes_nothing(world: World, command: 
     before = world.store.contents("lake")
     code, out, err = command("--dry-run")
     assert (code, err) == (0, "")
-    assert "commits older than 7 days" in out
+    assert "commits older than 7d" in out
     (row,) = (line for line in out.splitlines() if PARTITION.path in line)
     assert row.split()[1:3] == ["1", "2"]
     assert "1 partition " in out
@@ -89,7 +89,7 @@ def test_with_yes_it_deletes_and_ends_with_figures(world: World, command: Comman
     assert list(records(world)) == [1]
     code, out, _ = command("--yes")
     state = "s3://lake/_compactor/compacted/"
-    assert (code, out) == (0, f"no commit in {state} is older than 7 days and not cleaned up\n")
+    assert (code, out) == (0, f"no commit in {state} is older than 7d and not cleaned up\n")
 
 
 def test_where_there_is_no_terminal_it_wants_yes(world: World, command: Command) -> None:
@@ -262,7 +262,7 @@ def test_sources_of_another_source_are_counted_and_left(
     world: World, command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
-    code = cli.main(["clean-up", "s3://source/other/", WHERE[1], "--retention-days", "7", "-y"])
+    code = cli.main(["clean-up", "s3://source/other/", WHERE[1], "--delete-after", "7d", "-y"])
     out, _ = capsys.readouterr()
     assert code == 0
     assert "none of 1 commit past retention is of s3://source/other/" in out

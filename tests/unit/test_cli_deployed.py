@@ -72,17 +72,18 @@ def test_start_takes_the_input_of_the_stack_and_shows_the_run_id(stack, command)
 
 def test_fields_given_take_the_place_of_the_stacks_own(stack, command):
     assert (
-        command("runs", "start", "--name", "r1", "--duration", "30", "--target-bytes", "9000000")[0]
+        command("runs", "start", "--name", "r1", "--window", "30d", "--target-bytes", "9000000")[0]
         == 0
     )
-    assert stack.given("r1") == {**INPUT, "duration": 30, "target_bytes": 9_000_000}
+    kept = {name: value for name, value in INPUT.items() if name != "duration"}
+    assert stack.given("r1") == {**kept, "window": "30d", "target_bytes": 9_000_000}
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
         ({}, INPUT),
-        ({"start": "2026-01-01"}, {"date_format": "%Y/%m/%d", "start": "2026-01-01"}),
+        ({"window": "2026-01-01.."}, {"date_format": "%Y/%m/%d", "window": "2026-01-01.."}),
         ({"depth": 2}, {"depth": 2}),
         ({"date_format": "%Y/%m"}, {"date_format": "%Y/%m", "duration": 7}),
     ],
@@ -175,7 +176,7 @@ def test_a_name_that_is_invalid_is_refused(stack, command, name):
 
 def test_a_name_that_a_run_had_before_is_refused(stack, command):
     stack.run("r1")
-    code, _, err = command("runs", "start", "--name", "r1", "--duration", "3")
+    code, _, err = command("runs", "start", "--name", "r1", "--window", "3d")
     assert code == 2
     assert err.startswith(
         "compactor: InvalidInput: --name: 'r1' is not accepted; expected a new name"

@@ -88,7 +88,7 @@ def old(monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-WHERE = ["s3://source/logs/", "s3://lake/compacted/", "--retention-days", "7"]
+WHERE = ["s3://source/logs/", "s3://lake/compacted/", "--delete-after", "7d"]
 
 
 def test_clean_up_asks_before_it_deletes_at_a_store_that_ignores_etags(old: World) -> None:

@@ -50,7 +50,7 @@ def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return found
 
 
-AT_ONCE = ["--settle-seconds", "0", "--open-partition-seconds", "0"]
+AT_ONCE = ["--settle-seconds", "0"]
 
 
 def test_a_plan_shows_what_is_pending_and_writes_nothing(

@@ -199,7 +199,7 @@ def test_wrong_usage_is_one_line_that_names_the_help(capsys, words):
         (["run", "--input", "/does/not/exist.json"], "--input"),
         (["run", "s3://src/b/", "s3://dst/d/", "--input", "x.json"], "--input"),
         (["plan", ".", "s3://dst/d/"], "s3_source_uri"),
-        (["plan", "s3://src/b/", "s3://dst/d/", "--duration", "3"], "duration"),
+        (["plan", "s3://src/b/", "s3://dst/d/", "--window", "3d"], "window"),
         (["verify", "s3://src/b/", "c"], "s3_destination_uri"),
         (["restore", "s3://dst/d/"], "KEY"),
         (["restore", "s3://dst/d/", "one", "--prefix", "o", "-o", "back"], "KEY"),
@@ -258,7 +258,7 @@ def test_the_help_of_the_program_names_every_command_in_its_section(capsys, monk
 @pytest.mark.parametrize("name", ["plan", "run", "runs start"])
 def test_the_short_help_has_what_a_first_run_needs(capsys, monkeypatch, name):
     brief = helped(capsys, monkeypatch, *name.split(), "--help")
-    for option in ("--date-format", "--duration", "--depth", "--settle-seconds", "--clean-up"):
+    for option in ("--date-format", "--window", "--depth", "--settle-seconds", "--delete-after"):
         assert f"  {option} " in brief
     full = helped(capsys, monkeypatch, *name.split(), "--help-all")
     for field in set(FIELDS) - {"s3_source_uri", "s3_destination_uri", "s3_state_uri"}:
@@ -306,7 +306,7 @@ def test_help_answers_without_loading_s3_or_the_engine():
         (["zzz"], "compactor: No such command 'zzz'. (try compactor --help)"),
         (
             ["plan", "--setle-seconds", "3", "s3://aaa/b/", "s3://ccc/d/"],
-            "'--settle-seconds'?) (try compactor plan --help)",
+            "Did you mean '--settle-seconds'? (try compactor plan --help)",
         ),
         (
             ["maintain", "plan", "--jsno"],

@@ -39,8 +39,8 @@ def test_every_field_has_an_option_named_like_it():
     ("words", "name", "value"),
     [
         (["--settle-seconds", "60"], "settle_seconds", 60),
-        (["--retention-days", "0.5"], "retention_days", 0.5),
-        (["--retention-days", "7"], "retention_days", 7),
+        (["--delete-after", "0.5d"], "delete_after", "0.5d"),
+        (["--delete-after", "7d"], "delete_after", "7d"),
         (["--date-format", "%Y/%m/%d"], "date_format", "%Y/%m/%d"),
         (["--parquet-schema", "2026"], "parquet_schema", "2026"),
         (["--include", "*.gz", "--include", "*.json"], "include", ["*.gz", "*.json"]),
@@ -56,11 +56,11 @@ def test_an_option_gives_what_the_json_input_has(words, name, value):
 
 
 def test_settings_take_what_the_options_give():
-    words = ["--date-format", "%Y/%m/%d", "--start", "2026-01-01", "--min-objects", "2"]
+    words = ["--date-format", "%Y/%m/%d", "--window", "2026-01-01..", "--min-objects", "2"]
     settings = Settings.from_input(given(*words))
-    assert (settings.date_format, settings.start, settings.min_objects) == (
+    assert (settings.date_format, settings.window, settings.min_objects) == (
         "%Y/%m/%d",
-        "2026-01-01",
+        "2026-01-01..",
         2,
     )
 

@@ -321,8 +321,7 @@ def test_the_deployments_job_is_printed_as_toml(store, capsys):
         "s3_source_uri": URI,
         "s3_destination_uri": "s3://lake/x/",
         "date_format": "%Y/%m/%d",
-        "start": "today-10",
-        "end": "today",
+        "window": "today-10..today",
         "formats": [{"match": "*.csv", "format": "csv", "header": True}],
     }
     assert "*.tsv is left alone" in err
@@ -394,7 +393,7 @@ def test_beyond_max_objects_it_says_that_there_is_more_and_the_window_stays_open
     found = scanned(capsys, "--max-objects", "1000")
     assert found["objects"] == 1_000
     assert found["cut_at"] is not None
-    assert found["jobs"][0]["fields"]["end"] == "today"
+    assert found["jobs"][0]["fields"]["window"].endswith("..today")
     assert store.snapshot()["LIST"] <= 20
     assert cli.main(["scan", URI, "--max-objects", "1000"]) == 0
     out = capsys.readouterr().out
@@ -482,7 +481,7 @@ def test_a_whole_bucket_has_its_source_narrowed_or_its_destination_elsewhere(sto
 def test_a_window_ends_where_dates_end_and_stays_open_where_they_go_on(store, capsys):
     seeded(store)
     (one,) = scanned(capsys)["jobs"]
-    assert (one["fields"]["start"], one["fields"]["end"]) == ("today-10", "today")
+    assert one["fields"]["window"] == "today-10..today"
     for n in range(10):
         store.remove("source", f"logs/2026/11/19/{10 * n:04}.json")
     for day in ("19", "18"):
@@ -490,14 +489,14 @@ def test_a_window_ends_where_dates_end_and_stays_open_where_they_go_on(store, ca
             for left in page:
                 store.remove("source", left.key)
     (one,) = scanned(capsys)["jobs"]
-    assert (one["fields"]["start"], one["fields"]["end"]) == ("2026-11-10", "2026-11-17")
+    assert one["fields"]["window"] == "2026-11-10..2026-11-17"
 
 
 def test_fresh_objects_of_today_are_in_a_window_of_their_own(store, capsys):
     for n in range(20):
         store.seed("source", f"logs/2026/11/20/{n}.json", JSON)
     (one,) = scanned(capsys)["jobs"]
-    assert (one["fields"]["start"], one["fields"]["end"]) == ("today-7", "today")
+    assert one["fields"]["window"] == "today-7..today"
 
 
 def test_the_real_cloudtrail_objects_are_recognised(store, capsys, real_cloudtrail: Path):
@@ -513,7 +512,7 @@ def test_the_real_cloudtrail_objects_are_recognised(store, capsys, real_cloudtra
     assert layout["levels"] == ["AWSLogs", "*", "CloudTrail", "*"]
     assert (layout["date_format"], layout["objects"]) == ("%Y/%m/%d", many)
     fields = found["jobs"][0]["fields"]
-    assert (fields["start"], fields["end"]) == ("2023-07-10", "2023-07-10")
+    assert fields["window"] == "2023-07-10..2023-07-10"
 
 
 def test_the_verdict_is_the_first_line(store, capsys):
@@ -563,7 +562,7 @@ def test_each_layout_is_saved_as_a_job_and_the_commands_name_it(
     assert list(jobs) == ["logs-1", "logs-2"]
     for name, one in zip(jobs, found["jobs"], strict=True):
         assert jobs[name] == one["fields"]
-        assert Settings.from_input(jobs[name]).end == "today"
+        assert str(Settings.from_input(jobs[name]).window).endswith("..today")
         assert one["plan"] == f"compactor plan {name}"
         assert one["verify"] == f"compactor verify {name} --deep"
     assert cli.main(["scan", URI, "--save", "logs"]) == 2

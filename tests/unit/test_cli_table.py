@@ -15,8 +15,8 @@ from compactor_cli.commands import main
 from tests.support.moto_server import moto_server
 
 PLACES = ("s3://my-logs/raw/", "s3://my-lake/compacted/")
-WINDOW = ("--date-format", "%Y/%m/%d", "--start", "2026-01-02", "--end", "2026-01-03")
-NOW = ("--settle-seconds", "0", "--open-partition-seconds", "0", "--workers", "1")
+WINDOW = ("--date-format", "%Y/%m/%d", "--window", "2026-01-02..2026-01-03")
+NOW = ("--settle-seconds", "0", "--workers", "1")
 NAMED = ("--reader-table", "glue:lake.logs")
 
 

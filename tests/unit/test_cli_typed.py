@@ -169,9 +169,9 @@ def test_an_input_that_is_no_file_is_reported_in_one_line(capsys, nothing_asked,
 @pytest.mark.parametrize(
     "document",
     [
-        '{"clean_up": "keep", "s3_source_uri": "s3://aaa/", "clean_up": "delete"}',
-        '{"parquet_schema": {"deep": [{"clean_up": 1, "clean_up": 2}]}}',
-        '{"clean_up": 1, "clean\\u005fup": 2}',
+        '{"delete_after": null, "s3_source_uri": "s3://aaa/", "delete_after": "30d"}',
+        '{"parquet_schema": {"deep": [{"delete_after": 1, "delete_after": 2}]}}',
+        '{"delete_after": 1, "delete\\u005fafter": 2}',
     ],
 )
 def test_a_key_that_stands_twice_in_a_document_is_refused_at_every_level(
@@ -181,7 +181,7 @@ def test_a_key_that_stands_twice_in_a_document_is_refused_at_every_level(
     path.write_text(document)
     code, err = outcome(capsys, *command.split(), "--input", str(path))
     assert code == 2
-    assert "'clean_up' appears twice" in err
+    assert "'delete_after' appears twice" in err
 
 
 def test_a_document_is_read_as_it_is():

@@ -134,7 +134,7 @@ def test_sources_that_cannot_be_read_are_reported_by_name(world: World, command:
 
 
 def test_the_head_of_an_archived_output_is_proof_where_it_has_a_checksum(world: World) -> None:
-    made = World(clean_up="delete", retention_days=7)
+    made = World(delete_after="7d")
     made.store, made.clock = world.store, world.clock
     for key in output_keys(world):
         archive(world, key)

@@ -158,7 +158,7 @@ def test_a_source_whose_rows_alone_are_left_cannot_be_restored() -> None:
 
 
 def test_clean_up_deletes_neither_dead_letter_records_nor_their_sources() -> None:
-    world = RowWorld(clean_up="delete", retention_days=0)
+    world = RowWorld(delete_after="0d")
     commit = world.published()
     receipt = world.clean_up()
     assert (receipt.status, receipt.unsafe, receipt.counts.deleted) == ("done", [], 1)
@@ -172,7 +172,7 @@ def test_clean_up_deletes_neither_dead_letter_records_nor_their_sources() -> Non
 
 
 def test_all_sources_of_rows_alone_are_cleaned_up() -> None:
-    world = RowWorld(clean_up="delete", retention_days=0)
+    world = RowWorld(delete_after="0d")
     world.published(rows_in=3, dead_letters=None)
     assert world.clean_up().counts.deleted == 2
     assert not world.sources()
@@ -180,7 +180,7 @@ def test_all_sources_of_rows_alone_are_cleaned_up() -> None:
 
 @pytest.mark.parametrize("changed", [{"rows_in": 5}, {"hash_out": "f" * 16}, {"rows_out": 4}])
 def test_sources_of_rows_that_do_not_balance_stay(changed: dict[str, Any]) -> None:
-    world = RowWorld(clean_up="delete", retention_days=0)
+    world = RowWorld(delete_after="0d")
     world.published(**changed)
     result = world.clean_up()
     assert result.counts.deleted == 0
@@ -192,7 +192,7 @@ def test_sources_of_rows_that_do_not_balance_stay(changed: dict[str, Any]) -> No
 def test_sources_stay_when_what_replaces_them_is_gone(
     damage: Callable[[RowWorld, Output], None],
 ) -> None:
-    world = RowWorld(clean_up="delete", retention_days=0)
+    world = RowWorld(delete_after="0d")
     commit = world.published()
     assert commit.output is not None
     damage(world, commit.output)

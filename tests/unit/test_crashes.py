@@ -247,7 +247,7 @@ def test_an_upload_dropped_at_any_request_is_built_again_by_the_same_run(number)
 
 
 def test_clean_up_deletes_only_past_retention_and_may_die_half_way():
-    made = world(clean_up="delete", retention_days=7)
+    made = world(delete_after="7d")
     made.run()
     assert made.clean_up().counts.deleted == 0
     made.clock.advance(8 * DAY)
@@ -263,7 +263,7 @@ def test_clean_up_deletes_only_past_retention_and_may_die_half_way():
 
 
 def test_clean_up_keeps_the_sources_of_an_output_that_is_missing_or_different():
-    made = world(clean_up="delete", retention_days=7)
+    made = world(delete_after="7d")
     made.run()
     made.clock.advance(8 * DAY)
     outputs = list(made.store.contents("lake", "compacted/"))
@@ -276,7 +276,7 @@ def test_clean_up_keeps_the_sources_of_an_output_that_is_missing_or_different():
 
 
 def test_clean_up_spares_a_source_that_changed_after_its_commit():
-    made = world(clean_up="delete", retention_days=7)
+    made = world(delete_after="7d")
     made.run()
     made.put("a.json", b'{"id": "record-7000"}\n')
     made.clock.advance(8 * DAY)

@@ -24,8 +24,7 @@ def test_dates_make_partitions_and_a_stray_note_does_not_hide_them(tmp_path: Pat
     assert fields(tmp_path, ["README", *names]) == {
         "s3_source_uri": "s3://demo/logs/app/",
         "date_format": "%Y/%m/%d",
-        "start": "2026-01-01",
-        "end": "2026-01-19",
+        "window": "2026-01-01..2026-01-19",
     }
 
 
@@ -34,8 +33,7 @@ def test_levels_above_the_dates_are_wildcards(tmp_path: Path) -> None:
     assert found == {
         "s3_source_uri": "s3://demo/logs/*/",
         "date_format": "dt=%Y-%m-%d",
-        "start": "2025-12-31",
-        "end": "2026-03-05",
+        "window": "2025-12-31..2026-03-05",
     }
 
 

@@ -47,7 +47,7 @@ def paths(discovery: Discovery) -> list[str]:
 
 def test_the_seed_applications_window_ends_with_yesterday() -> None:
     store = a_store(*(f"logs/2026/01/{day:02d}/a" for day in range(1, 32)), "logs/2026/02/01/a")
-    discovery = found(store, settings(date_format="%Y/%m/%d", duration=2))
+    discovery = found(store, settings(date_format="%Y/%m/%d", window="2d"))
     assert paths(discovery) == ["2026/01/30/", "2026/01/31/"]
     assert discovery.partitions[0] == Partition(SOURCE, "logs/2026/01/30/", "2026/01/30/")
 
@@ -62,7 +62,7 @@ def test_day_1_never_takes_in_days_10_to_19() -> None:
 
 def test_days_without_an_object_are_no_work() -> None:
     store = a_store("logs/2026/01/30/a")
-    discovery = found(store, settings(date_format="%Y/%m/%d", duration=30))
+    discovery = found(store, settings(date_format="%Y/%m/%d", window="30d"))
     assert paths(discovery) == ["2026/01/30/"]
 
 
@@ -78,7 +78,7 @@ def test_a_window_of_decades_lists_only_the_dates_that_exist(date_format: str, l
     ]
     keys = [f"{parent}/{day.strftime(date_format)}/a" for parent in "xy" for day in days]
     store = a_store(*keys, "x/2026/13/01/a", "x/readme", "y/day=32-01-2026/a")
-    wanted = settings("s3://source/*/", date_format=date_format, start="2000-01-01", end="today")
+    wanted = settings("s3://source/*/", date_format=date_format, window="2000-01-01..today")
     assert paths(found(store, wanted)) == [key.removesuffix("a") for key in keys]
     requests = store.count("list_level", bucket=SOURCE) + store.count("list_objects", bucket=SOURCE)
     # Those of the wildcard, and of what may own the prefixes, come on top.
@@ -126,13 +126,13 @@ def test_wildcards_are_resolved_to_the_parents_that_exist() -> None:
         "AWSLogs/333/Config/us-east-1/2026/01/31/e",
         "AWSLogs/stray",
     )
-    wanted = settings("s3://source/AWSLogs/*/CloudTrail/*/", date_format="%Y/%m/%d", duration=1)
+    wanted = settings("s3://source/AWSLogs/*/CloudTrail/*/", date_format="%Y/%m/%d", window="1d")
     assert paths(found(store, wanted)) == [
         "111/CloudTrail/eu-west-1/2026/01/31/",
         "111/CloudTrail/us-east-1/2026/01/31/",
         "222/CloudTrail/us-east-1/2026/01/31/",
     ]
-    part = settings("s3://source/AWSLogs/*/CloudTrail/us-*", date_format="%Y", duration=1)
+    part = settings("s3://source/AWSLogs/*/CloudTrail/us-*", date_format="%Y", window="1d")
     assert paths(found(store, part)) == [
         "111/CloudTrail/us-east-1/2026/",
         "222/CloudTrail/us-east-1/2026/",
@@ -150,14 +150,14 @@ def test_wildcards_and_depth_work_together() -> None:
 def test_the_real_cloudtrail_layout_is_found(real_cloudtrail: Path) -> None:
     keys = [p.relative_to(real_cloudtrail) for p in real_cloudtrail.rglob("*") if p.is_file()]
     store = a_store(*(str(key) for key in keys))
-    day = {"start": "2023-07-10", "end": "2023-07-10"}
+    day = {"window": "2023-07-10..2023-07-10"}
     wanted = settings("s3://source/AWSLogs/*/CloudTrail/*/", date_format="%Y/%m/%d", **day)
     assert paths(found(store, wanted)) == ["218007301253/CloudTrail/us-east-1/2023/07/10/"]
 
 
 def test_hours_of_a_day_are_partitions_of_their_own() -> None:
     store = a_store("logs/2026/01/31/00/a", "logs/2026/01/31/23/b", "logs/2026/02/01/00/c")
-    discovery = found(store, settings(date_format="%Y/%m/%d/%H", duration=1))
+    discovery = found(store, settings(date_format="%Y/%m/%d/%H", window="1d"))
     assert paths(discovery) == ["2026/01/31/00/", "2026/01/31/23/"]
 
 
@@ -171,7 +171,7 @@ def test_a_thousand_partitions_are_found_by_the_listing_of_their_level() -> None
 
 def test_no_more_lists_than_dates_are_made_where_a_window_has_few() -> None:
     store = a_store(*(f"logs/{year}/01/30/a" for year in range(2000, 2027)))
-    wanted = settings(date_format="%Y/%m/%d", start="2026-01-30", end="2026-01-31")
+    wanted = settings(date_format="%Y/%m/%d", window="2026-01-30..2026-01-31")
     assert paths(found(store, wanted)) == ["2026/01/30/"]
     assert store.count("list_objects", bucket=SOURCE) == 2
 
@@ -180,7 +180,7 @@ def test_no_more_lists_than_dates_are_made_where_a_window_has_few() -> None:
     ("given", "field"),
     [
         ({"depth": 2}, "depth"),
-        ({"date_format": "%Y/%m/%d", "duration": 400}, "duration"),
+        ({"date_format": "%Y/%m/%d", "window": "400d"}, "window"),
     ],
 )
 def test_a_call_that_cannot_list_all_prefixes_names_what_to_set(
@@ -280,8 +280,8 @@ def test_a_source_bucket_is_checked_even_when_the_window_could_never_ask_it() ->
 
 
 def test_a_start_after_yesterday_without_an_end_is_refused_on_the_day() -> None:
-    wanted = settings(date_format="%Y/%m/%d", start="2026-02-01")
-    with pytest.raises(InvalidInput, match=r"start: '2026-02-01' .*before the end of the window"):
+    wanted = settings(date_format="%Y/%m/%d", window="2026-02-01..")
+    with pytest.raises(InvalidInput, match=r"window: '2026-02-01\.\.' .*ends with yesterday"):
         found(a_store(), wanted)
     assert found(a_store(), wanted, NOW + 86_400) == Discovery()
 

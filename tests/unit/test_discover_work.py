@@ -184,7 +184,7 @@ def test_a_run_that_would_divide_the_same_source_differently_is_refused(
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (DAILY, {**DAILY, "start": "2020-01-01", "end": "2020-12-31"}),
+        (DAILY, {**DAILY, "window": "2020-01-01..2020-12-31"}),
         (DAILY, {"depth": 3}),
         (
             {"s3_source_uri": "s3://source/*/CloudTrail/*/", **DAILY},

@@ -56,7 +56,6 @@ class Deployed:
             "s3_destination_uri": f"s3://{self.lake}/compacted/",
             "depth": 1,
             "settle_seconds": 0,
-            "open_partition_seconds": 0,
         }
         self.document = document
         streams = [{"name": "logs", "input": document, **thresholds}]

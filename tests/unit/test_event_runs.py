@@ -73,18 +73,17 @@ def test_what_is_not_settled_waits_and_is_not_due() -> None:
     world = EventWorld(objects=2, settle_seconds=600, seconds=1_000)
     world.deliver(world.put("a/1.json"), world.put("a/2.json"))
     assert world.sweep().started is None
-    world.clock.advance(599)
-    world.deliver(world.put("a/3.json"))
+    world.clock.advance(3_599)
+    world.deliver(world.put("b/3.json"))
     world.clock.advance(2)
     looked = world.sweep()
     assert looked.started is not None
     assert looked.waiting.fresh_objects == 2
-    (receipt,) = world.run_started()
-    assert receipt.counts.objects_in == 2
-    assert receipt.skipped[SkipReason.TOO_YOUNG.value].objects == 1
-    assert list(world.open_items()) == ["logs/a/3.json"]
-    # One is less than two, until it is old.
-    world.clock.advance(700)
+    receipts = world.run_started()
+    assert sum(receipt.counts.objects_in for receipt in receipts) == 2
+    assert list(world.open_items()) == ["logs/b/3.json"]
+    # Its partition is open.
+    world.clock.advance(3_500)
     assert world.sweep().started is None
     world.clock.advance(1_000)
     assert world.sweep().started is not None
@@ -93,7 +92,7 @@ def test_what_is_not_settled_waits_and_is_not_due() -> None:
 
 
 def test_an_open_partition_waits_until_it_closes_or_fills_an_output() -> None:
-    world = EventWorld(objects=2, open_partition_seconds=3_600, seconds=3_000)
+    world = EventWorld(objects=2, settle_seconds=600, seconds=3_000)
     world.deliver(world.put("a/1.json"), world.put("a/2.json"))
     world.clock.advance(1_800)
     world.deliver(world.put("a/3.json"))
@@ -106,13 +105,14 @@ def test_an_open_partition_waits_until_it_closes_or_fills_an_output() -> None:
     world.must_be_finished()
 
 
-@pytest.mark.parametrize("open_seconds", [0, 50])
-def test_a_stream_that_never_rests_is_due_after_its_seconds(open_seconds: int) -> None:
-    world = EventWorld(objects=1_000, seconds=300, open_partition_seconds=open_seconds)
+@pytest.mark.parametrize("settle_seconds", [0, 8])
+def test_a_stream_that_never_rests_is_due_after_its_seconds(settle_seconds: int) -> None:
+    world = EventWorld(objects=1_000, seconds=300, settle_seconds=settle_seconds)
     for minute in range(5):
         world.deliver(world.put(f"a/{minute}.json"))
         assert world.sweep().started is None
         world.clock.advance(60)
+    world.clock.advance(settle_seconds)
     looked = world.sweep()
     assert looked.started is not None
     assert looked.waiting.fresh_objects == 5
@@ -121,7 +121,7 @@ def test_a_stream_that_never_rests_is_due_after_its_seconds(open_seconds: int) -
 
 
 def test_a_partition_is_open_by_its_newest_object_even_if_that_is_not_pending() -> None:
-    world = EventWorld(objects=1, open_partition_seconds=3_600)
+    world = EventWorld(objects=1, settle_seconds=600)
     world.deliver(world.put("a/1.json"))
     world.clock.advance(3_700)
     world.deliver(world.put("a/2.json"))
@@ -133,7 +133,7 @@ def test_a_partition_is_open_by_its_newest_object_even_if_that_is_not_pending() 
 
 
 def test_what_comes_while_a_run_goes_on_is_for_the_next_and_holds_up_nothing() -> None:
-    world = EventWorld(objects=1, settle_seconds=0, open_partition_seconds=0)
+    world = EventWorld(objects=1, settle_seconds=0)
     world.deliver(world.put("a/1.json"))
     (item,) = world.begin("run-x")
     run = world.run_of("run-x", item)

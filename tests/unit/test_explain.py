@@ -56,9 +56,9 @@ def put(world: World, name: str, body: bytes, age: float) -> str:
     return KEY + name
 
 
-@pytest.mark.parametrize("age", [10, 599, 601])
+@pytest.mark.parametrize("age", [10, 599, 3_601])
 def test_a_young_source_is_no_candidate_until_it_has_settled(asked: Command, age: int) -> None:
-    world = with_report(World(depth=3, settle_seconds=600, min_objects=1, open_partition_seconds=0))
+    world = with_report(World(depth=3, settle_seconds=600, min_objects=1))
     found = asked(world, put(world, "a.json", LINE, age))
     assert list(found["lines"]) == QUESTIONS
     assert found["candidate"] is (age > 600)
@@ -74,7 +74,7 @@ def test_a_young_source_is_no_candidate_until_it_has_settled(asked: Command, age
     [
         ({"min_objects": 3}, "a.json", "too_few_objects", "min_objects (3)"),
         ({"exclude": ["*.json"]}, "a.json", "excluded", "exclude (*.json)"),
-        ({"open_partition_seconds": 9 * 86_400}, "a.json", "open_partition", "open_partition"),
+        ({"settle_seconds": 20_000}, "a.json", "open_partition", "six times settle_seconds"),
         ({}, "_a.json", "hidden_from_query_engines", "include"),
         ({}, "dt=1/a.json", "in_a_named_level_below_its_partition", "depth"),
         ({"min_objects": 1}, "empty.json", "empty", "empty"),
@@ -110,7 +110,7 @@ def test_a_candidate_is_what_the_next_run_compacts(asked: Command) -> None:
 
 
 def test_a_key_outside_of_the_window_is_named_with_the_window(asked: Command) -> None:
-    fields = {"date_format": "%Y/%m/%d", "depth": 0, "duration": 2}
+    fields = {"date_format": "%Y/%m/%d", "depth": 0, "window": "2d"}
     world = World()
     world.settings = settings(**fields)
     with_report(world)
@@ -175,7 +175,7 @@ def test_retention_says_from_when_on_a_source_is_deleted(asked: Command) -> None
     world.clock.advance(-7 * DAY)
     young = asked(world, KEY + "a.json")["lines"]["clean-up"]
     assert young.startswith("due from ")
-    assert "retention_days (7)" in young
+    assert "delete_after (7d)" in young
     world.clock.advance(7 * DAY)
     due = asked(world, KEY + "a.json")["lines"]["clean-up"]
     assert due.startswith("due since ")
@@ -189,9 +189,9 @@ def test_retention_says_from_when_on_a_source_is_deleted(asked: Command) -> None
 
 
 def test_sources_that_are_kept_say_which_setting_keeps_them(asked: Command) -> None:
-    world = with_report(old_world(clean_up="keep"))
+    world = with_report(old_world(delete_after=None))
     assert asked(world, KEY + "a.json")["lines"]["clean-up"] == (
-        'never: clean_up is "keep", so sources stay'
+        "never: delete_after is null, so sources stay"
     )
 
 

@@ -85,7 +85,6 @@ class Place:
             "s3_destination_uri": f"s3://{self.lake}/compacted/",
             "depth": 1,
             "settle_seconds": 0,
-            "open_partition_seconds": 0,
             **given,
         }
 
@@ -348,7 +347,7 @@ def test_metrics_have_units(logs: Place, capsys: pytest.CaptureFixture[str]) -> 
 MISTAKES: tuple[tuple[dict[str, Any], str], ...] = (
     ({"s3_source_uri": "no uri"}, "s3_source_uri"),
     ({"s3_destination_uri": None}, "s3_destination_uri"),
-    ({"duration": -1, "date_format": "%Y", "depth": 0}, "duration"),
+    ({"window": "-1d", "date_format": "%Y", "depth": 0}, "window"),
     ({"colour": "red"}, "colour"),
     ({"s3_source_uri": "s3://no-such-bucket/logs/"}, "s3_source_uri"),
     ({"s3_destination_uri": "s3://no-such-bucket/compacted/"}, "s3_destination_uri"),

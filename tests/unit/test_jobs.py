@@ -20,8 +20,7 @@ PLACES = f's3_source_uri = "{SOURCE}"\ns3_destination_uri = "{DESTINATION}"\n'
 LOGS = f"""\
 [logs]
 {PLACES}date_format = "%Y/%m/%d"
-start = "today-7"
-end = "today"
+window = "today-7..today"
 include = ["*.json", "*.gz"]
 retry_quarantined = false
 endpoint_url = "http://127.0.0.1:9000"
@@ -49,12 +48,11 @@ def test_a_name_stands_for_source_destination_and_every_setting(path: str) -> No
         "s3_source_uri": SOURCE,
         "s3_destination_uri": DESTINATION,
         "date_format": "%Y/%m/%d",
-        "start": "today-7",
-        "end": "today",
+        "window": "today-7..today",
         "include": ["*.json", "*.gz"],
         "retry_quarantined": False,
     }
-    assert Settings.from_input(found).start == "today-7"
+    assert Settings.from_input(found).window == "today-7..today"
 
 
 @pytest.mark.parametrize(
@@ -80,11 +78,10 @@ def test_further_words_stay_where_they_are() -> None:
 
 
 def test_options_override_a_job_and_a_window_replaces_its_window() -> None:
-    assert fields("plan", "--end", "today-1", "--start=today-2", "logs")["end"] == "today-1"
-    found = fields("plan", "logs", "--duration", "3")
-    assert (found["duration"], "start" in found, "end" in found) == (3, False, False)
+    assert fields("plan", "--window=today-2..today-1", "logs")["window"] == "today-2..today-1"
+    assert fields("plan", "logs", "--window", "3d")["window"] == "3d"
     found = fields("plan", "logs", "--depth", "1")
-    assert (found["depth"], found.keys() & {"date_format", "start", "end"}) == (1, set())
+    assert (found["depth"], found.keys() & {"date_format", "window"}) == (1, set())
     found = fields("plan", "flat", "--settle-seconds", "0")
     assert (found["depth"], found["settle_seconds"]) == (2, 0)
 
@@ -200,14 +197,14 @@ def test_a_saved_job_is_read_back_as_it_was_and_appended_to_the_others(directory
         "s3_source_uri": 's3://logs/it\'s "ä" \x7f\\*/',
         "s3_destination_uri": DESTINATION,
         "depth": 2,
-        "retention_days": 1.5,
+        "delete_after": "1.5d",
         "include": ["*.gz", 'a"b'],
     }
     lines = ["formats = [", "  # why", '  {match = "*.txt", format = "text"},', "]"]
     save_job(file, "new-1", saved, lines)
     declared = {"formats": [{"match": "*.txt", "format": "text"}]}
     assert tomllib.loads(file.read_text())["new-1"] == saved | declared
-    assert tomllib.loads(file.read_text())["logs"]["end"] == "today"
+    assert tomllib.loads(file.read_text())["logs"]["window"] == "today-7..today"
     assert read_job(file, "flat") is not None
 
 

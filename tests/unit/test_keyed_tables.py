@@ -22,7 +22,7 @@ from compactor.partition.receipts import Counts
 from compactor.partition.run import compact_partition
 from compactor.planning.packing import pack
 from compactor.settings import arguments as options
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 from compactor.settings.tables import parse_table
 from compactor.sinks.merged_tables import lags
 from compactor.sinks.table_catalog import TableState
@@ -311,7 +311,7 @@ def test_spark_is_started_for_partitions_or_where_the_table_lags_and_nowhere_els
 
 
 def test_a_job_that_dies_before_it_merges_fails_the_run_and_the_next_one_merges() -> None:
-    world = KeyedRun("a/", clean_up="delete", retention_days=0)
+    world = KeyedRun("a/", delete_after="0d")
     world.spark.dies = True
     found = world.next()
     assert found.status == "failed"
@@ -319,7 +319,7 @@ def test_a_job_that_dies_before_it_merges_fails_the_run_and_the_next_one_merges(
     assert found.clean_up.deleted == 0
     assert len(world.store.contents("source")) == 2
     world.spark.dies = False
-    world.settings = replace(world.settings, clean_up=CleanUpMode.KEEP)
+    world.settings = replace(world.settings, delete_after=None)
     found = world.next()
     assert (found.status, found.table.outputs) == ("succeeded", 1)
 
@@ -414,8 +414,7 @@ def tables() -> Iterator[Tables]:
     made = Tables("iceberg")
     made.world.settings = replace(
         made.world.settings,
-        clean_up=CleanUpMode.DELETE,
-        retention_days=1.0,
+        delete_after="1d",
         upsert_key=("id",),
         delete_when={"op": ("D",)},
     )

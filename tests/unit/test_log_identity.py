@@ -222,7 +222,7 @@ def test_an_empty_log_beside_outputs_stops_its_partition() -> None:
 
 
 def test_a_checkpoint_that_names_later_entries_than_there_are_stops_everything() -> None:
-    world = compacted("ab", clean_up="delete", retention_days=7)
+    world = compacted("ab", delete_after="7d")
     take_away(world, f"{2:020d}.json.gz")
     must_stop(world, "no entry 2, but was 2 entries long")
     world.clock.advance(8 * DAY)
@@ -232,7 +232,7 @@ def test_a_checkpoint_that_names_later_entries_than_there_are_stops_everything()
 
 
 def test_a_first_entry_that_is_gone_stops_everything_also_below_a_checkpoint() -> None:
-    world = compacted("ab", clean_up="delete", retention_days=7)
+    world = compacted("ab", delete_after="7d")
     take_away(world, f"{1:020d}.json.gz", f"{1:020d}.checkpoint")
     world.add("c.json", LINE)
     must_stop(world, r"no entry 1, but was 2 entries long.*docs/operations\.md")
@@ -372,11 +372,11 @@ def test_sources_that_are_only_called_like_outputs_are_compacted() -> None:
 def test_a_first_run_that_matches_nothing_leaves_nothing_that_refuses_the_next() -> None:
     world = World()
     world.add("a.json", LINE)
-    mistaken = settings(date_format="%Y/%m/%d/%H", start="2026-01-02", end="2026-01-03")
+    mistaken = settings(date_format="%Y/%m/%d/%H", window="2026-01-02..2026-01-03")
     found = discover(mistaken, world.store, NOW)
     write_work(found, mistaken, "run-0", world.store)
     assert not found.partitions
-    right = settings(date_format="%Y/%m/%d", start="2026-01-02", end="2026-01-03")
+    right = settings(date_format="%Y/%m/%d", window="2026-01-02..2026-01-03")
     found = discover(right, world.store, NOW)
     assert len(found.partitions) == 1
     world.settings = right
@@ -416,7 +416,7 @@ def test_of_two_first_runs_that_contradict_one_has_no_commit() -> None:
 
 LEVELS: Mapping[str, tuple[dict[str, Any], str]] = {
     "a date": (
-        {"date_format": "dt=%Y-%m-%d", "start": "2026-01-02", "end": "2026-01-03"},
+        {"date_format": "dt=%Y-%m-%d", "window": "2026-01-02..2026-01-03"},
         "logs/dt=2026-01-02/region=eu/a.json",
     ),
     "no depth": ({}, "logs/dt=2026-01-02/a.json"),
@@ -458,7 +458,7 @@ def test_a_few_keys_in_such_levels_are_left_alone_and_stop_nothing() -> None:
 
 
 def after_two_runs() -> World:
-    return compacted("ab", clean_up="delete", retention_days=7)
+    return compacted("ab", delete_after="7d")
 
 
 def of_state(world: World) -> list[str]:

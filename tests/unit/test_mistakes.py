@@ -216,7 +216,7 @@ def test_clean_up_at_a_wrong_place_deletes_nothing_and_asks_whether_it_is_right(
     world, command, places, told
 ):
     before = world.store.contents("source")
-    code, out, _ = command("clean-up", *places, "--yes", "--retention-days", "0")
+    code, out, _ = command("clean-up", *places, "--yes", "--delete-after", "0d")
     assert (code, out.count("\n")) == (0, 1)
     assert out.startswith(f"nothing to delete: {told}")
     assert world.store.contents("source") == before

@@ -19,11 +19,11 @@ from tests.support.memory_store import MemoryStore
 from tests.support.world import LOG_LINE, World
 
 # 2027-01-15T08:00:00Z
-WINDOW = {"date_format": "%Y/%m/%d", "start": "2026-03-10", "end": "2026-03-12"}
+WINDOW = {"date_format": "%Y/%m/%d", "window": "2026-03-10..2026-03-12"}
 TYPED = {
     SkipReason.TOO_YOUNG: "younger than settle_seconds (600); a later run takes them, or give"
-    " --settle-seconds 0 and --open-partition-seconds 0",
-    SkipReason.OPEN_PARTITION: "open_partition_seconds (3600); a later run takes them",
+    " --settle-seconds 0",
+    SkipReason.OPEN_PARTITION: "than six times settle_seconds (600); a later run takes them",
     SkipReason.TOO_FEW: "fewer of them than min_objects (1); wait for more, or give"
     " --min-objects 1",
     SkipReason.ARCHIVED: "restore them first",
@@ -62,7 +62,7 @@ def test_a_deployed_run_names_settings_and_not_options():
 
 def test_what_waits_is_reported_with_its_age_and_the_time_from_which_on_a_run_takes_it():
     waiting = Waiting(NOW - 40, NOW - 20, NOW + 560, NOW)
-    given = settings(open_partition_seconds=0)
+    given = settings()
     line = nothing_to_do(given, {"too_young": Skipped(5_000, 1)}, waiting=waiting, typed=True)
     assert line == (
         "nothing to compact: 5,000 objects left: younger than settle_seconds (600); the oldest is"
@@ -131,7 +131,7 @@ def test_the_time_that_plan_names_is_that_from_which_on_a_run_takes_them():
     # An hour behind the newest: until then what has settled lies in an open partition.
     assert "a run from 09:00 UTC on takes them" in line
     world.clock.advance(3_540)
-    assert "open_partition_seconds" in planned_headline(world)
+    assert "six times settle_seconds" in planned_headline(world)
     world.clock.advance(60)
     assert planned_headline(world) == ""
     assert world.run().counts.objects_in == 2
@@ -171,7 +171,7 @@ def test_an_empty_bucket_is_said_to_be_empty():
 
 
 def test_sources_that_clean_up_deleted_are_no_mistake():
-    world = World(retention_days=0, settle_seconds=0, open_partition_seconds=0)
+    world = World(settle_seconds=0)
     world.add("a.json", '{{"id": "{}"}}')
     world.run()
     (page,) = world.store.list_objects("source", PARTITION.prefix)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 
 def test_a_run_writes_into_a_bucket_with_object_lock_and_a_default_retention() -> None:
-    given = settings(settle_seconds=0, open_partition_seconds=0)
+    given = settings(settle_seconds=0)
     with moto_server() as url:
         client = boto3.client("s3", endpoint_url=url)
         client.create_bucket(Bucket=PARTITION.bucket)

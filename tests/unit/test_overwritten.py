@@ -25,7 +25,7 @@ ETAG = "0123456789abcdef0123456789abcdef-2"
 @pytest.fixture
 def world() -> World:
     """Three sources of three records each in one output."""
-    made = World(clean_up="delete", retention_days=7)
+    made = World(delete_after="7d")
     for number in range(3):
         made.add(f"{number}.json", '{{"id": "{}"}}')
     made.run()

@@ -241,7 +241,7 @@ def test_the_id_does_not_depend_on_what_leaves_the_bytes_alone() -> None:
             {},
             {"target_bytes": SMALL},
             {"min_objects": 5},
-            {"clean_up": "delete"},
+            {"delete_after": "30d"},
         )
     }
     assert len(same) == 1

@@ -35,9 +35,9 @@ def test_objects_younger_than_the_settle_time_are_left_alone():
     decision = decide(
         source("old.json", age_seconds=700),
         source("young.json", age_seconds=500),
-        open_partition_seconds=0,
     )
-    assert names(decision) == [["old.json"]]
+    assert names(decision) == []
+    assert decision.skipped[SkipReason.OPEN_PARTITION].examples == ("logs/2026/01/02/old.json",)
     assert decision.skipped[SkipReason.TOO_YOUNG].examples == ("logs/2026/01/02/young.json",)
 
 

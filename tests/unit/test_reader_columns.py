@@ -31,7 +31,7 @@ from tests.support.examples import PARTITION, columns, settings
 from tests.support.memory_store import MemoryStore
 from tests.support.world import World
 
-TABLE = {"reader_table": "glue:lake.logs", "date_format": "%Y/%m/%d", "start": "2026-01-02"}
+TABLE = {"reader_table": "glue:lake.logs", "date_format": "%Y/%m/%d", "window": "2026-01-02.."}
 ALB = (
     "https 2026-01-02T03:04:05.123456Z app/lb/50dc6c495c0c9188 192.168.131.39:2817 10.0.0.1:80 0.1 "
     '0.048 0.037 200 200 0 57 "GET https://www.example.com:443/ HTTP/1.1" "curl/7.46.0" '

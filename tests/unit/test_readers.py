@@ -74,7 +74,7 @@ def test_what_is_quarantined_stays_listed() -> None:
 
 
 def test_an_open_day_shows_its_sources_and_nothing_of_it_is_deleted() -> None:
-    lake = Lake(start="2027-01-15", retention_days=0)
+    lake = Lake(window="2027-01-15..", delete_after="0d")
     # Of the partition's own day, by the clock of the world.
     today = replace(PARTITION, prefix="logs/2027/01/15/", path="2027/01/15/")
     lake.store.seed("source", f"{today.prefix}a.json", b'{"id": "record-1"}\n', last_modified=NOW)
@@ -379,7 +379,7 @@ def test_a_table_that_passes_over_partitions_is_refused() -> None:
     assert not lake.catalog.partitions
 
 
-WILDCARD = {"s3_source_uri": "s3://source/logs/*/", "date_format": None, "start": None}
+WILDCARD = {"s3_source_uri": "s3://source/logs/*/", "date_format": None, "window": None}
 
 
 _VPC = (
@@ -539,14 +539,14 @@ def test_a_catalog_that_does_not_answer_ends_no_run_and_the_next_one_shows_the_p
 
 
 def test_nothing_is_deleted_of_a_day_that_shows_its_sources_whatever_its_retention() -> None:
-    lake = Lake(retention_days=0)
+    lake = Lake(delete_after="0d")
     lake.clock.advance(1_767_355_200.0 - NOW)
-    lake.world.settings = replace(lake.world.settings, retention_days=1.0)
+    lake.world.settings = replace(lake.world.settings, delete_after="1d")
     key = f"{PARTITION.prefix}a.json"
     lake.store.seed("source", key, b'{"id": "record-1"}\n', last_modified=lake.clock.now())
     lake.world.records.add(1)
     lake.run(refreshes=True)
-    lake.world.settings = replace(lake.world.settings, retention_days=0.0)
+    lake.world.settings = replace(lake.world.settings, delete_after="0d")
     lake.clock.advance(2 * HOUR)
     assert lake.clean_up() == 0
     lake.refresh()

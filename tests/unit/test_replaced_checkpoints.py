@@ -38,7 +38,7 @@ REPLACED = {
 def dropped(store: MemoryStore, now: float = NOW) -> set[str]:
     """Names below the state that are dropped."""
     before = set(store.contents("lake", STATE))
-    count = drop_replaced_checkpoints(settings_of(), store, now, NoDeadline())
+    count = drop_replaced_checkpoints(settings_of(delete_after="30d"), store, now, NoDeadline())
     gone = before - set(store.contents("lake", STATE))
     assert count == len(gone)
     return {key.removeprefix(STATE) for key in gone}
@@ -89,7 +89,7 @@ def test_a_call_without_time_drops_nothing() -> None:
     store = state_of(REPLACED)
     before = store.contents("lake", STATE)
 
-    assert drop_replaced_checkpoints(settings_of(), store, NOW, Soon()) == 0
+    assert drop_replaced_checkpoints(settings_of(delete_after="30d"), store, NOW, Soon()) == 0
     assert store.contents("lake", STATE) == before
 
 
@@ -120,7 +120,7 @@ def test_whatever_partitions_are_called_each_keeps_its_entries_and_newest_checkp
 
 def compacted_for_long() -> World:
     """Six runs a month apart, each with a commit and a checkpoint."""
-    world = World(clean_up="delete", retention_days=90)
+    world = World(delete_after="90d")
     for number in range(6):
         world.add(f"{number}-a.json", LINE)
         world.add(f"{number}-b.log", "2026-01-02T03:04:05Z {}")

@@ -66,7 +66,7 @@ def test_a_report_in_several_calls_is_that_of_one(
     looks: int, shown: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gathered, "SHOWN_PARTITIONS", shown)
-    desk = with_clean_ups(a_desk(clean_up="delete"))
+    desk = with_clean_ups(a_desk(delete_after="30d"))
     whole = desk.report()
     assert (whole.partition_count, whole.failed_count) == (40, 4)
     assert whole.clean_up is not None

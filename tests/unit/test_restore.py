@@ -105,7 +105,7 @@ def test_the_search_ends_with_the_last_key() -> None:
 
 
 def test_sources_can_be_given_back_when_they_are_gone() -> None:
-    world = world_of(CONTENTS, clean_up="delete", retention_days=0)
+    world = world_of(CONTENTS, delete_after="0d")
     world.run()
     world.clean_up()
     assert world.store.contents("source") == {}

@@ -25,7 +25,7 @@ COPIED_BYTES = 2_000
 
 def world_of_all_kinds() -> World:
     """Joined, compressed, headed, empty, copied and twice delivered sources, all cleaned up."""
-    world = World(small_object_bytes=COPIED_BYTES, clean_up="delete", retention_days=1)
+    world = World(small_object_bytes=COPIED_BYTES, delete_after="1d")
     world.store = MemoryStore(world.clock, min_part_bytes=1)
     world.store.add_bucket("lake")
     world.add_variety()

@@ -26,7 +26,7 @@ def lines(size: int, letter: bytes) -> bytes:
 
 def copied_world() -> World:
     """A source that is copied whole."""
-    world = World(clean_up="delete", retention_days=7, small_object_bytes=TARGET)
+    world = World(delete_after="7d", small_object_bytes=TARGET)
     world.put("1.log", lines(TARGET + 12_345, b"b"))
     return world
 

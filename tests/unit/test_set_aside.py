@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor.settings.settings import CleanUpMode
 from compactor_cli import commands as cli
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed
@@ -177,9 +176,7 @@ def test_an_output_that_is_gone_when_it_is_tried_again_stays_aside(tables):
 
 
 def test_clean_up_keeps_the_sources_of_what_was_set_aside(tables):
-    tables.world.settings = replace(
-        tables.world.settings, clean_up=CleanUpMode.DELETE, retention_days=1.0
-    )
+    tables.world.settings = replace(tables.world.settings, delete_after="1d")
     poison = with_poison(tables)
     tables.publish()
     clean_up(tables)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from compactor.errors import InvalidInput
 from compactor.limits import WorkerLimits
 from compactor.settings.fields import FIELDS, RunFields
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 
 URIS = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/logs/"}
@@ -38,7 +37,7 @@ def test_the_seed_applications_input_works_as_it_stands() -> None:
             "duration": 7,
         }
     )
-    assert settings.duration == 7
+    assert settings.window == "7d"
     assert settings.date_format == "%Y/%m/%d"
     assert settings.s3_destination_uri == "s3://lake/compacted/"
     assert settings.s3_state_uri == "s3://lake/_compactor/compacted/"
@@ -51,7 +50,7 @@ def test_two_uris_are_enough_and_everything_else_has_its_documented_default() ->
         if name not in {*URIS, "s3_state_uri"}:
             expected = list(spec.default) if isinstance(spec.default, tuple) else spec.default
             assert given[name] == expected, name
-    assert settings.clean_up is CleanUpMode.KEEP
+    assert settings.delete_after is None
     assert (settings.settle_seconds, settings.open_partition_seconds) == (600, 3600)
     assert settings.lambda_max_bytes == 20 << 30
     assert settings.target_bytes is None
@@ -107,9 +106,8 @@ inputs = st.fixed_dictionaries(
             max_size=3,
         ),
         "compression": st.sampled_from(["same", "none", "gzip", "zstd"]),
-        "clean_up": st.sampled_from(["keep", "delete"]),
         "spark_engine": st.sampled_from(["emr_serverless", "none", "j-2AXXXXXXGAPLF", "j-abc1"]),
-        "retention_days": st.one_of(st.integers(0, 36_500), st.floats(0, 36_500)),
+        "delete_after": st.sampled_from([None, "0d", "36h", "30d", "1.5w"]),
         "s3_state_uri": st.sampled_from([None, "s3://state/", "s3://lake/state"]),
     },
 )
@@ -128,9 +126,9 @@ def test_settings_survive_the_way_through_json(given_input: dict[str, Any]) -> N
     "window",
     [
         {"date_format": "/dt=%Y-%m-%d/"},
-        {"date_format": "%Y/%j", "start": "2026-01-31"},
-        {"date_format": "%Y/%m", "start": "2026-01-01", "end": "2026-12-31"},
-        {"date_format": "%Y/%m/%d/%H", "start": "2026-01-31T01:00:00+02:00"},
+        {"date_format": "%Y/%j", "window": "2026-01-31.."},
+        {"date_format": "%Y/%m", "window": "2026-01-01..2026-12-31"},
+        {"date_format": "%Y/%m/%d/%H", "window": "2026-01-31T01:00:00+02:00.."},
         {"depth": 3, "s3_source_uri": "s3://source/logs/*/x-*"},
     ],
 )
@@ -140,7 +138,7 @@ def test_every_kind_of_window_survives_the_way_through_json(window: dict[str, An
 
 
 def test_a_date_format_alone_means_yesterday() -> None:
-    assert Settings.from_input({**URIS, "date_format": "%Y/%m/%d"}).duration == 1
+    assert Settings.from_input({**URIS, "date_format": "%Y/%m/%d"}).window == "1d"
 
 
 WRONG_VALUES = [
@@ -191,17 +189,18 @@ WRONG_VALUES = [
     ("formats", [{"format": "text", "encoding": "utf-16"}], "utf-8 or single_byte"),
     ("compression", "bzip2", '"same", "none", "gzip" or "zstd"'),
     ("compression", ["gzip"], '"gzip"'),
-    ("clean_up", "DELETE", '"keep" or "delete"'),
     ("listing", "metadata", "events:TABLE/STREAM"),
     ("listing", "events", "events:TABLE/STREAM"),
     ("listing", "events:table", "events:TABLE/STREAM"),
     ("listing", "list:s3://bucket/", "events:TABLE/STREAM"),
     ("listing", "inventory:s3://bucket/manifest.json", "events:TABLE/STREAM"),
     ("duration", 90.5, "a whole number"),
-    ("retention_days", -0.5, "from 0"),
-    ("retention_days", math.nan, "a number"),
-    ("retention_days", math.inf, "a number"),
-    ("retention_days", True, "a number"),
+    ("delete_after", "-1d", "such as 36h, 30d or 2w"),
+    ("delete_after", 30, "such as 36h, 30d or 2w"),
+    ("delete_after", "30", "such as 36h, 30d or 2w"),
+    ("delete_after", "30 fortnights", "such as 36h, 30d or 2w"),
+    ("delete_after", "36501d", "of at most 36,500d"),
+    ("delete_after", False, "such as 36h, 30d or 2w"),
     ("date_format", "", "such as %Y/%m/%d"),
     ("date_format", 7, "such as %Y/%m/%d"),
     ("date_format", "%Y/%m/%d/%H/%M", "%M is not among them"),
@@ -215,16 +214,24 @@ WRONG_VALUES = [
     ("date_format", "%Y//%m", "no empty segment"),
     ("date_format", "%Y/*/%m", "no wildcard"),
     ("s3_source_uri", "s3://bucket/raw/*.json", "chosen by include, such as include *.json"),
-    ("start", "yesterday", "an ISO date"),
-    ("start", "20260131", "an ISO date"),
-    ("start", "2026-02-30", "an ISO date"),
-    ("start", "0001-01-01", "from 1970"),
-    ("end", "9999-12-31T23:59:59-12:00", "an ISO date"),
-    ("start", 20260131, "an ISO date"),
-    ("start", "today+1", "today or today-N"),
-    ("start", "today-", "today or today-N"),
-    ("start", "today-1d", "today or today-N"),
-    ("start", "Today", "today or today-N"),
+    ("window", 7, "such as 7d"),
+    ("window", "7", "such as 7d"),
+    ("window", "0d", "such as 7d"),
+    ("window", "-1d", "such as 7d"),
+    ("window", "90.5d", "such as 7d"),
+    ("window", "36501d", "at most 36,500d"),
+    ("window", "2026-01-31", "START..END"),
+    ("window", "..2026-01-31", "START..END"),
+    ("window", "2026-01-31...", "START..END"),
+    ("window", "yesterday..", "an ISO date"),
+    ("window", "20260131..", "an ISO date"),
+    ("window", "2026-02-30..", "an ISO date"),
+    ("window", "0001-01-01..", "from 1970"),
+    ("window", "2026-01-01..9999-12-31T23:59:59-12:00", "an ISO date"),
+    ("window", "today+1..", "today or today-N"),
+    ("window", "today-..", "today or today-N"),
+    ("window", "today-1d..", "today or today-N"),
+    ("window", "Today..", "today or today-N"),
 ]
 
 
@@ -238,31 +245,26 @@ def test_a_wrong_value_is_refused_by_name(name: str, value: object, accepted: st
 
 
 CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
-    ({"duration": 1}, "duration", "unless date_format"),
-    ({"start": "2026-01-01"}, "start", "unless date_format"),
-    ({"date_format": "%Y", "end": "2026-01-01"}, "end", "together with start"),
-    ({**SEED, "start": "2026-01-01"}, "duration", "not both"),
+    ({"duration": 1}, "window", "unless date_format"),
+    ({"window": "2026-01-01.."}, "window", "unless date_format"),
+    ({**SEED, "window": "2026-01-01.."}, "duration", "either duration or window"),
     ({**SEED, "depth": 1}, "depth", "0 when date_format"),
     (
-        {"date_format": "%Y", "start": "2026-01-02", "end": "2026-01-01"},
-        "start",
-        "before the end of the window, 2026-01-02",
+        {"date_format": "%Y", "window": "2026-01-02..2026-01-01"},
+        "window",
+        "a START before the END",
     ),
-    ({"date_format": "%Y", "start": "today"}, "start", "yesterday unless end is given"),
-    ({"date_format": "%Y", "start": "today", "end": "today-1"}, "start", "the window, today-1"),
+    ({"date_format": "%Y", "window": "today.."}, "window", "START.. ends with yesterday"),
+    ({"date_format": "%Y", "window": "today..today-1"}, "window", "a START before the END"),
     (
-        {"date_format": "%Y", "start": "2026-01-01T01:00:00", "end": "2026-01-01T01:00:00Z"},
-        "start",
-        "before the end",
+        {"date_format": "%Y", "window": "2026-01-01T01:00:00..2026-01-01T01:00:00Z"},
+        "window",
+        "a START before the END",
     ),
+    ({"date_format": "%Y/%m/%d/%H", "window": "36500d"}, "window", "at most 100,000 hours"),
     (
-        {"date_format": "%Y/%m/%d/%H", "duration": 36_500},
-        "duration",
-        "at most 100,000 hours",
-    ),
-    (
-        {"date_format": "%Y/%m/%d", "start": "1970-01-01", "end": "2999-12-31"},
-        "start",
+        {"date_format": "%Y/%m/%d", "window": "1970-01-01..2999-12-31"},
+        "window",
         "at most 100,000 days",
     ),
 ]

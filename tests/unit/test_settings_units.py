@@ -33,11 +33,9 @@ def read(name: str, value: object) -> Any:
         ("settle_seconds", "90s", 90),
         ("settle_seconds", "10m", 600),
         ("settle_seconds", "1.5h", 5_400),
-        ("open_partition_seconds", "2d", 172_800),
-        ("retention_days", "36h", 1.5),
-        ("retention_days", "2w", 14.0),
-        ("retention_days", 0.5, 0.5),
-        ("duration", "90d", 90),
+        ("delete_after", " 36h", "36h"),
+        ("delete_after", "2w", "2w"),
+        ("window", "2w", "14d"),
     ],
 )
 def test_a_number_may_come_with_a_unit(name: str, value: object, meant: float) -> None:
@@ -56,10 +54,9 @@ def test_a_number_may_come_with_a_unit(name: str, value: object, meant: float) -
         ("settle_seconds", "10x", "or a time such as 90s, 10m or 2h"),
         ("settle_seconds", "1.23s", "or a time such as"),
         ("settle_seconds", "600w", "or a time such as"),
-        ("duration", "36h", "or a time such as 30d or 2w"),
-        ("retention_days", True, "or a time such as 36h, 30d or 2w"),
-        ("retention_days", float("nan"), "a number from 0 to 36,500"),
-        ("retention_days", "d", "a number from 0 to 36,500"),
+        ("window", "36h", "days before today such as 7d or 2w"),
+        ("delete_after", True, "a time such as 36h, 30d or 2w"),
+        ("delete_after", "d", "a time such as 36h, 30d or 2w"),
     ],
 )
 def test_what_is_no_such_number_is_refused_by_name(name: str, value: object, accepted: str) -> None:

@@ -27,11 +27,10 @@ _SCHEMES: list[dict[str, Any]] = [
     {"depth": 2},
     {"s3_source_uri": "s3://source/logs/b*/", "depth": 1},
     {"s3_source_uri": "s3://source/logs/*/2026/"},
-    {"date_format": "%Y/%m/%d", "start": "2025-01-01", "end": "2026-12-31"},
-    {"date_format": "dt=%Y-%m-%d", "start": "2025-01-01", "end": "2026-12-31"},
-    {"date_format": "%Y/%j", "start": "2025-01-01", "end": "2026-12-31"},
-    {"date_format": "%Y/%m", "s3_source_uri": "s3://source/logs/*/", "start": "2025-01-01",
-     "end": "2026-12-31"},
+    {"date_format": "%Y/%m/%d", "window": "2025-01-01..2026-12-31"},
+    {"date_format": "dt=%Y-%m-%d", "window": "2025-01-01..2026-12-31"},
+    {"date_format": "%Y/%j", "window": "2025-01-01..2026-12-31"},
+    {"date_format": "%Y/%m", "s3_source_uri": "s3://source/logs/*/", "window": "2025-01-01..today"},
 ]  # fmt: skip
 
 
@@ -50,8 +49,7 @@ def test_a_key_is_of_the_partition_that_discovery_finds(
         for one in discover(found, store, NOW).partitions
     }
     by_key: dict[str, int] = {}
-    window = {"start", "end"}
-    events = {name: value for name, value in scheme.items() if name not in window}
+    events = {name: value for name, value in scheme.items() if name != "window"}
     stream = Settings.from_input({**URIS, **events, "listing": "events:tab/s"})
     for key in keys:
         partition = PartitionScheme(stream).partition("source", f"logs/{key}")
@@ -103,7 +101,7 @@ def test_streams_have_their_defaults_and_their_table() -> None:
         [{**STREAM, "seconds": "900"}],
         [{**STREAM, "input": "s3://x"}],
         [{**STREAM, "more": 1}],
-        [{"name": "logs", "input": {**URIS, "date_format": "%Y", "duration": 3}}],
+        [{"name": "logs", "input": {**URIS, "date_format": "%Y", "window": "3d"}}],
     ],
 )
 def test_streams_that_are_invalid_are_refused_in_one_line(given_: object) -> None:

@@ -16,7 +16,6 @@ from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, InvalidInput, TableConflict, TransientStoreError
-from compactor.settings.settings import CleanUpMode
 from compactor.sinks.accept import Look, accept, given_by, look_at
 from compactor.sinks.named_history import Restored
 from compactor.sinks.table_entries import Acceptance, NamedOutput, TableEntry
@@ -37,9 +36,7 @@ def tables(request: pytest.FixtureRequest) -> Tables:
 def rolled_back(kind: str) -> Tables:
     """The table has lost its second output of two."""
     made = Tables(kind)
-    made.world.settings = replace(
-        made.world.settings, clean_up=CleanUpMode.DELETE, retention_days=1.0
-    )
+    made.world.settings = replace(made.world.settings, delete_after="1d")
     for name in ("a.json", "b.json"):
         made.compact(name)
         made.publish()
@@ -563,9 +560,7 @@ class Walk:
         self.random = Random(seed)
         self.tables = Tables(kind)
         settings = self.tables.world.settings
-        self.tables.world.settings = replace(
-            settings, clean_up=CleanUpMode.DELETE, retention_days=1.0
-        )
+        self.tables.world.settings = replace(settings, delete_after="1d")
         self.names = (f"{number}.json" for number in itertools.count())
         self.foreign = itertools.count(1)
         self.compact()

@@ -21,7 +21,6 @@ from compactor.errors import InvalidInput
 from compactor.log.log import CommitLog
 from compactor.model import Partition, SourceObject
 from compactor.s3.store import make_client
-from compactor.settings.settings import CleanUpMode
 from compactor.settings.uris import parse_location
 from compactor.sinks.table_catalog import TableFile
 from compactor.table_formats.iceberg_manifests import Reading
@@ -57,7 +56,7 @@ class Cleaned:
     """A place, sources of its outputs, and its users."""
 
     def __init__(self, place: Place) -> None:
-        place.settings = replace(place.settings, clean_up=CleanUpMode.DELETE, retention_days=0.0)
+        place.settings = replace(place.settings, delete_after="0d")
         if isinstance(place.store, MemoryStore):
             place.store.add_bucket(A.bucket)
         self.place = place
@@ -240,7 +239,7 @@ def test_a_rewrite_whose_snapshot_expired_proves_nothing(make):
     cleaned.users.append([9])
     cleaned.users.expire()
     (line,) = cleaned.clean_up().unsafe
-    assert "expire later than retention_days" in line
+    assert "expire later than delete_after" in line
     assert cleaned.sources() == ["1"]
 
 
@@ -343,7 +342,7 @@ def test_a_history_that_expired_keeps_the_sources(make):
         key = f"events/_delta_log/{number:020}.json"
         make_client().delete_object(Bucket=cleaned.place.bucket, Key=key)
     told = cleaned.clean_up().unsafe
-    assert all("expire later than retention_days" in line for line in told)
+    assert all("expire later than delete_after" in line for line in told)
     assert cleaned.sources() == ["1", "3"]
 
 

@@ -10,7 +10,6 @@ from compactor.cleaning.clean_partition import CleanUpRun, decide, record_clean_
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.cleaning.due import CleanUpFacts
 from compactor.clock import NoDeadline
-from compactor.settings.settings import CleanUpMode
 from compactor_cli.commands import verify
 from tests.support.cleaning import DAY
 from tests.support.examples import PARTITION
@@ -21,9 +20,7 @@ from tests.support.table_world import KINDS, Tables
 @pytest.fixture(params=sorted(KINDS))
 def tables(request: pytest.FixtureRequest) -> Tables:
     made = Tables(request.param)
-    made.world.settings = replace(
-        made.world.settings, clean_up=CleanUpMode.DELETE, retention_days=1.0
-    )
+    made.world.settings = replace(made.world.settings, delete_after="1d")
     return made
 
 
@@ -120,9 +117,7 @@ def test_sources_stay_where_rows_were_deleted_although_the_output_stands(tables,
 
 def test_sources_stay_where_nothing_shows_any_more_what_replaced_their_output():
     tables = Tables("iceberg")
-    tables.world.settings = replace(
-        tables.world.settings, clean_up=CleanUpMode.DELETE, retention_days=1.0
-    )
+    tables.world.settings = replace(tables.world.settings, delete_after="1d")
     tables.compact("a.json")
     tables.publish()
     tables.table.rewrite()
@@ -130,7 +125,7 @@ def test_sources_stay_where_nothing_shows_any_more_what_replaced_their_output():
     tables.table.expire()
     receipt = clean_up(tables)
     assert receipt.counts.deleted == 0
-    assert "expire later than retention_days" in receipt.unsafe[0]
+    assert "expire later than delete_after" in receipt.unsafe[0]
 
 
 def test_nothing_is_deleted_where_the_table_is_not_what_it_was(tables):

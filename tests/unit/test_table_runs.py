@@ -131,7 +131,7 @@ def test_a_whole_run_brings_its_outputs_into_the_table_by_one_commit():
 
 
 def test_what_a_table_does_not_take_fails_the_run_and_nothing_is_cleaned_up():
-    world = TableRun("a/", clean_up="delete", retention_days=0)
+    world = TableRun("a/", delete_after="0d")
     world.catalog.load = refuse  # type: ignore[method-assign] # a test may
     refusing.clear()
     found = world.go()

@@ -93,7 +93,7 @@ class Bucket:
 
     def compact_and_delete(self, **given: Any) -> Counter[str]:
         """Two runs with clean-up, days apart; what they left alone, by reason."""
-        wanted = settings(clean_up="delete", retention_days=0, **given)
+        wanted = settings(delete_after="0d", **given)
         skipped: Counter[str] = Counter()
         for _ in range(2):
             ended = self.run(wanted)
@@ -158,7 +158,7 @@ def test_a_partition_below_a_marked_prefix_is_left_alone(marker, uri, given, nam
     keys = [f"{name}{n}.json" for n in range(3)]
     world.put(*keys, f"lake/t/{marker}")
     if "date_format" in given:
-        given = {**given, "start": "2026-01-02", "end": "2026-01-02"}
+        given = {**given, "window": "2026-01-02..2026-01-02"}
     skipped = world.compact_and_delete(s3_source_uri=uri, **given)
     assert set(keys) <= world.keys
     assert not world.outputs
@@ -288,7 +288,7 @@ def test_levels_above_partitions_are_asked_once_in_a_run():
     world = Bucket()
     days = [f"logs/2026/{month:02}/{day:02}/" for month in (1, 2) for day in range(1, 11)]
     world.put(*(f"{day}{n}.json" for day in days for n in range(2)))
-    world.run(settings(date_format="%Y/%m/%d", start="2026-01-01", end="2026-02-28"))
+    world.run(settings(date_format="%Y/%m/%d", window="2026-01-01..2026-02-28"))
     asked = Counter(
         c.key for c in world.store.calls if c.name == "list_level" and c.bucket == "source"
     )
@@ -436,7 +436,7 @@ def test_hidden_names_are_taken_only_where_include_spells_them(include, taken, o
         ("s3://source/_raw/", "_raw/a/b.json", {}),
         ("s3://source/*/_raw/", "x/_raw/b.json", {}),
         ("s3://source/*/_r*/", "x/_raw/b.json", {}),
-        ("s3://source/x/", "x/_2026/b.json", {"date_format": "_%Y", "start": "2026-01-01"}),
+        ("s3://source/x/", "x/_2026/b.json", {"date_format": "_%Y", "window": "2026-01-01.."}),
     ],
 )
 def test_levels_that_the_source_spells_out_are_not_hidden(uri, key, given):

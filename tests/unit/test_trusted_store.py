@@ -56,7 +56,7 @@ def test_a_process_reads_the_record_once_in_ten_minutes(store: Any, clock: Manua
 def test_a_store_that_ends_runs_blames_the_endpoint(store: Any) -> None:
     store.ignores = {Condition.PUBLISH}
     with pytest.raises(InvalidInput) as raised:
-        asked_store(settings(clean_up="delete"), store, NOW)
+        asked_store(settings(delete_after="30d"), store, NOW)
     assert raised.value.field == "endpoint"
 
 

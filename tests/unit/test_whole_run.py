@@ -400,7 +400,7 @@ def test_without_spark_oversized_partitions_are_left_and_named() -> None:
 
 
 def test_what_is_past_retention_is_cleaned_up_by_the_same_workers() -> None:
-    world = World("a/", "b/", clean_up="delete", retention_days=1)
+    world = World("a/", "b/", delete_after="1d")
     world.run()
     world.clock.advance(2 * DAY)
     ended = world.run(lambda desk: Troubled(desk, 2, {}), run_id="run-2")
@@ -449,7 +449,7 @@ def test_a_second_run_takes_what_is_new_and_lists_each_partition_once_for_its_wo
 
 
 def test_a_partition_with_nothing_new_is_cleaned_up_when_its_retention_has_passed() -> None:
-    world = World("a/", "b/", clean_up="delete", retention_days=7)
+    world = World("a/", "b/", delete_after="7d")
     world.run()
     world.clock.advance(8 * DAY)
     ended = world.run(run_id="run-2")

@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from compactor.cleaning.decide import DAY_SECONDS, earlier_clock, has_passed
+from compactor.cleaning.decide import earlier_clock, has_passed
 from compactor.discovery.location_checks import blaming
 from compactor.discovery.work_list import elements_of
 from compactor.errors import InvalidInput
 from compactor.log.log_reader import StoredLog, each_log, replaced_checkpoints
 from compactor.ports import Deadline, ObjectStore
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
+from compactor.settings.units import DAY_SECONDS
 
 # Longer than any reader holds a listing of a log. Retention counts from checkpoints, so they are
 # also kept as long as it takes.
@@ -78,7 +79,7 @@ def each_due(settings: Settings, store: ObjectStore, now: float) -> Iterator[Due
     Raises:
         InvalidInput: as :func:`find_due`.
     """
-    if settings.clean_up is not CleanUpMode.DELETE:
+    if not settings.deletes:
         return
     with blaming("s3_state_uri", settings):
         for log in each_log(settings.state, store):
@@ -149,8 +150,8 @@ def drop_replaced_checkpoints(
     head = store.head(*settings.layout.identity)
     if head is None:
         return 0
-    kept_days = max(_KEEP_CHECKPOINTS_DAYS, settings.retention_days)
-    before = earlier_clock(head, now) - kept_days * DAY_SECONDS
+    kept = max(_KEEP_CHECKPOINTS_DAYS * DAY_SECONDS, settings.retention_seconds)
+    before = earlier_clock(head, now) - kept
     dropped = 0
     for batch in replaced_checkpoints(settings.state, store, before):
         if deadline.remaining_seconds() < _RESERVE_SECONDS:

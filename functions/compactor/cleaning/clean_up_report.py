@@ -19,7 +19,7 @@ from compactor.cleaning.clean_up_receipts import (
 from compactor.discovery.parallel import Parallel
 from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 
 _READERS = 64
 # For each kind of line; further lines are only counted.
@@ -115,7 +115,7 @@ def report_clean_up(
     Raises:
         InvalidInput: the list of due partitions is damaged.
     """
-    if settings.clean_up is not CleanUpMode.DELETE:
+    if not settings.deletes:
         return None, True
     result = before or CleanUpReport(failures=[failure] if failure else [])
     try:

@@ -17,11 +17,10 @@ from compactor.log.log_reader import StoredLog, every_entry
 from compactor.log.numbered import require_unbroken
 from compactor.model import SourceObject
 from compactor.ports import ObjectHead, ObjectStore, Refused
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 from compactor.settings.uris import SourceLocation
 from compactor.settings.windows import matches
 
-DAY_SECONDS = 86_400
 # Part of every key that CloudTrail writes.
 _CLOUDTRAIL = "/CloudTrail/"
 
@@ -124,8 +123,7 @@ def _entry(commit: Commit, readable_since: float, *, valid: bool) -> Entry:
 
 def may_be_due(entry: Entry, settings: Settings, now: float) -> bool:
     """Return True if clean-up is on and retention has passed by our own clock."""
-    wanted = settings.clean_up is CleanUpMode.DELETE
-    return wanted and has_passed(entry.readable_since, settings, now)
+    return settings.deletes and has_passed(entry.readable_since, settings, now)
 
 
 def earlier_clock(head: ObjectHead, now: float) -> float:
@@ -142,7 +140,7 @@ def has_passed(since: float, settings: Settings, at: float) -> bool:
     """Return True if sources have been kept long enough since then; UNIX seconds."""
     # The store has whole seconds: without retention, a checkpoint of this second would count as
     # too young.
-    return isfinite(since) and at - floor(since) >= settings.retention_days * DAY_SECONDS
+    return isfinite(since) and at - floor(since) >= settings.retention_seconds
 
 
 def own_sources(commit: Commit, source: SourceLocation) -> tuple[SourceObject, ...]:

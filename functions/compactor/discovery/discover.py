@@ -104,7 +104,7 @@ def _time_check(settings: Settings, deadline: Deadline) -> Callable[[], None]:
         if settings.date_format is None:
             field, accepted = "depth", "a smaller depth, or a source with fewer prefixes"
         else:
-            field, accepted = "duration", "a shorter window, or a source with fewer prefixes"
+            field, accepted = "window", "a shorter window, or a source with fewer prefixes"
         value = getattr(settings, field)
         message = (
             f"{field}: one call cannot list the prefixes of {settings.s3_source_uri} with"

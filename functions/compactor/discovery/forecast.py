@@ -150,5 +150,5 @@ class Forecast:
         settings = self._settings
         arrived = [one.last_modified for one in listing.objects]
         young = [at for at in arrived if at > now - settings.settle_seconds]
-        longest = max(settings.settle_seconds, settings.open_partition_seconds)
+        longest = settings.open_partition_seconds
         return Waiting(min(young or arrived), listing.newest, listing.newest + longest, now)

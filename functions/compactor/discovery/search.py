@@ -16,7 +16,7 @@ from compactor.settings.windows import expand, matches
 
 def dates_of(settings: Settings, now: float) -> tuple[str, ...] | None:
     """Return the date prefixes of a run's window; None if partitions are defined by depth."""
-    window = settings.window(now)
+    window = settings.window_at(now)
     if window is None or settings.date_format is None:
         return None
     return expand(settings.date_format, *window)

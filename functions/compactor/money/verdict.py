@@ -208,7 +208,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     def _copies_line(self) -> str:
         month = dollar_text(self._sources_month)
         if self.retention_days is None:
-            return f"clean_up: keep, so the sources are stored beside the outputs: {month} a month"
+            return (
+                f"delete_after: null, so the sources are stored beside the outputs: {month} a month"
+            )
         copies = dollar_text(self.both_copies)
         return f"the sources are stored for {self.retention_days:g} days more: {copies}"
 

@@ -41,7 +41,7 @@ from compactor.partition.receipts import Counts, Receipt
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.report.report import Known, RunIdentity, RunReport, report
 from compactor.report.run_records import SPARK_ERROR_NAME
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 from compactor.sinks.merged_tables import look_at_merge
 from compactor.sinks.table_proof import OpenCatalog
 from compactor.sinks.table_publisher import Publishing, check_table, record_publish
@@ -166,7 +166,7 @@ class _Whole:
         table_failure = clean_up_failure = ""
         if not self._left and settings.table is not None:
             table_failure = self._publish_table()
-        if not self._left and settings.clean_up is CleanUpMode.DELETE and not table_failure:
+        if not self._left and settings.deletes and not table_failure:
             clean_up_failure = self._clean_up()
         result = None
         if not self._left:

@@ -49,7 +49,7 @@ class Knowledge(msgspec.Struct, frozen=True):
 def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> CompactionPlan:
     """Choose the groups of one partition.
 
-    While a partition is open (its newest object arrived less than ``open_partition_seconds`` ago),
+    While a partition is open (its newest object is younger than six times ``settle_seconds``),
     only full groups are chosen: later objects may still fill the others. An incomplete listing is
     one window, with more objects after it: all its groups are chosen.
 

@@ -28,11 +28,10 @@ from compactor.readers.shown_location import SHOWN, SWITCH, Shows, location_of, 
 from compactor.readers.states import Decision, Held, Shown, decide
 from compactor.readers.switch_records import SwitchRecord, claim_marker, leave_switch
 from compactor.readers.table_creation import require_alike, require_table
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 
 #: Maximum time from the look at a partition to its switch, seconds.
 LIMIT_SECONDS = 300.0
-_DAY_SECONDS = 86_400
 # The number of partitions that one request switches.
 _BATCH = 100
 
@@ -149,14 +148,9 @@ def is_fresh(settings: Settings, path: str, held: Held, now: float) -> bool:
         now: UNIX seconds.
     """
     ends = PartitionColumns(settings).ends(path)
-    kept = settings.retention_days * _DAY_SECONDS
     # S3 dates a multipart object by the start of its upload, which is before its commit.
     oldest = min((one.last_modified for one in held.outputs), default=now)
-    return ends is not None and now < ends and (now - oldest < kept or not _deletes(settings))
-
-
-def _deletes(settings: Settings) -> bool:
-    return settings.clean_up is CleanUpMode.DELETE
+    return ends is not None and now < ends and now - oldest < settings.retention_seconds
 
 
 def _current(shows: Shows | None) -> Shown | None:

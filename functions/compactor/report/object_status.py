@@ -11,13 +11,12 @@ import msgspec
 from compactor.cleaning import output_proof
 from compactor.cleaning.clean_partition import CleanUpRun, decide
 from compactor.cleaning.clean_up_records import read_record
-from compactor.cleaning.decide import DAY_SECONDS
 from compactor.clock import NoDeadline, instant
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.entries import Commit, Output
 from compactor.log.log_reader import StoredLog, commit_of_output
 from compactor.ports import Clock, ObjectHead, ObjectStore
-from compactor.settings.settings import CleanUpMode, Settings
+from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor.sizes import plural
 
@@ -159,15 +158,15 @@ def clean_up(
         return text, {"cleaned_at": at, "due_at": None}
     if settings is None:
         return UNKNOWN_SETTINGS, {"cleaned_at": None, "due_at": None}
-    if settings.clean_up is not CleanUpMode.DELETE:
-        text = f'never: clean_up is "{settings.clean_up}", so sources stay'
+    if not settings.deletes:
+        text = "never: delete_after is null, so sources stay"
         return text, {"cleaned_at": None, "due_at": None}
     since = log.readable_since[sequence]
     if not isfinite(since):
         text = "waits for the next run on the partition to check that its output can be read"
         return text, {"cleaned_at": None, "due_at": None}
-    due = since + settings.retention_days * DAY_SECONDS
-    text = f"due from {instant(due)} on, by retention_days ({settings.retention_days:g})"
+    due = since + settings.retention_seconds
+    text = f"due from {instant(due)} on, by delete_after ({settings.delete_after})"
     if due <= inquiry.clock.now():
         text = f"due since {instant(due)}; {_decision(inquiry, settings, log, sequence)}"
     return text, {"cleaned_at": None, "due_at": instant(due)}

@@ -25,7 +25,6 @@ OVERSIZED = "oversized"
 #: Reasons of objects that a later run takes as they are; the first two pass with time alone.
 _BY_AGE = (SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION)
 _WAITING = frozenset({*_BY_AGE, SkipReason.TOO_FEW})
-_AGES = ("settle_seconds", "open_partition_seconds")
 # Permanent reasons, which need no action, come last in a headline.
 _LAST = frozenset(
     {
@@ -54,7 +53,7 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         # Skipped: a listed object that is in no group.
         SkipReason.TOO_YOUNG: Reason("younger than settle_seconds ({settle_seconds})"),
         SkipReason.OPEN_PARTITION: Reason(
-            "in a partition younger than open_partition_seconds ({open_partition_seconds})"
+            "in a partition younger than six times settle_seconds ({settle_seconds})"
         ),
         SkipReason.TOO_FEW: Reason(
             "in a partition with fewer of them than min_objects ({min_objects})",
@@ -177,8 +176,8 @@ REASONS: Mapping[str, Reason] = MappingProxyType(
         ),
         "IntegrityError": Reason(
             "the state and what is stored contradict each other",
-            "let no clean-up run before you know why (clean_up=keep); compactor verify SOURCE DEST"
-            " names what is wrong; docs/operations.md says how to bring back a deleted log",
+            "let no clean-up run before you know why (no delete_after); compactor verify SOURCE"
+            " DEST names what is wrong; docs/operations.md says how to bring back a deleted log",
         ),
         "NotMerged": Reason("outputs are committed, and not all are merged into the table", _AGAIN),
     }
@@ -201,10 +200,7 @@ def why_left(
     values = {name: _value_text(settings.get(name, spec.default)) for name, spec in FIELDS.items()}
     sentence, remedy = REASONS.get(reason, Reason(""))
     if reason in _BY_AGE:
-        # A settled object may be in a partition that is still open.
-        ages = [name for name in _AGES if settings.get(name, FIELDS[name].default)]
-        given = " and ".join(f"{{={name} 0}}" for name in ages)
-        remedy = f"{when or 'a later run takes them'}, or give {given}"
+        remedy = f"{when or 'a later run takes them'}, or give {{=settle_seconds 0}}"
     remedy = _GIVEN.sub(lambda match: _option(match[1], match[2], typed=typed), remedy)
     return Reason(sentence.format_map(values), remedy.format_map(values))
 

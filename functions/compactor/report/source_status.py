@@ -227,7 +227,7 @@ def _outside(settings: Settings, partition: Partition, now: float) -> str:
         return ""
     return (
         f"no: its partition {partition.path} lies outside of the window {dates[0]} to {dates[-1]};"
-        " give another start or duration"
+        " give another window"
     )
 
 
@@ -243,11 +243,12 @@ def _reason(
     state = CommitLog(inquiry.store, settings, partition).load()
     left_alone = state.left_alone(decided_by(settings))
     known = Knowledge(state.committed, left_alone)
-    alone = replace(settings, min_objects=1, open_partition_seconds=0)
+    alone = replace(settings, min_objects=1)
     lists = partial(_only, inquiry.store, key=present.key)
     planned = Forecast(alone, inquiry.store, known, lists).of(partition, now)
     for reason, skipped in planned.skipped.items():
-        if present.key in skipped.examples:
+        # Open is the whole partition, which is planned below.
+        if reason != SkipReason.OPEN_PARTITION and present.key in skipped.examples:
             ready = moment_text(present.last_modified + settings.settle_seconds, now)
             return reason, f"a run from {ready} on takes it"
     forecast = Forecast(settings, inquiry.store, known)

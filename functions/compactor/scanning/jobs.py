@@ -62,14 +62,14 @@ def propose_job(
         fields["formats"] = [one.to_dict() for one in formats]
     note = fault = ""
     try:
-        Settings.from_input(fields).window(now)
+        Settings.from_input(fields).window_at(now)
     except InvalidInput as error:
         fault = str(error)
     few_days = layout.end - layout.begin <= _FEW_DAYS * _DAY.total_seconds()
     young = {}
     if listed.recent and (few_days or 2 * listed.recent >= listed.every.objects):
         # A partition that received an object within the hour is left open, with all its objects.
-        young = dict.fromkeys(("settle_seconds", "open_partition_seconds"), 0)
+        young = {"settle_seconds": 0}
     elif listed.recent:
         note = f"{listed.recent:,} objects arrived within the hour: their partitions wait"
     return Job(layout, fields, young, note, fault)
@@ -82,8 +82,8 @@ def _window(layout: Layout, listed: Listed, now: float) -> dict[str, str]:
     goes_on = listed.cut_at or today - 2 * _DAY <= last
     if goes_on and (last <= today or "%d" not in (layout.date_format or "")):
         days = max((today - first).days, _LEAST_DAYS)
-        return {"start": f"today-{days}", "end": "today"}
-    return {"start": first.isoformat(), "end": last.isoformat()}
+        return {"window": f"today-{days}..today"}
+    return {"window": f"{first}..{last}"}
 
 
 def destinations(layouts: Sequence[Layout], root: S3Uri, destination: str | None) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, get_type_hints
 
@@ -31,13 +30,13 @@ from compactor.settings.specs import (
     whole,
 )
 from compactor.settings.tables import TABLE_ACCEPTED, parse_table
-from compactor.settings.units import days, seconds, size, whole_days
+from compactor.settings.units import period, seconds, size
 from compactor.settings.uris import SOURCE_ACCEPTED, URI_ACCEPTED, parse_location, parse_source
 from compactor.settings.windows import (
     DATE_FORMAT_ACCEPTED,
-    MOMENT_ACCEPTED,
+    WINDOW_ACCEPTED,
     parse_date_format,
-    parse_moment,
+    parse_window,
 )
 from compactor.sizes import GIB, MIB, TIB
 
@@ -57,19 +56,12 @@ _LISTING = matching(
 _READER_TABLE = Reader(READER_TABLE_ACCEPTED, lambda value: parse_reader_table(value).text)
 _PARTITIONING = Reader(PARTITIONING_ACCEPTED, parse_partitioning)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
-_MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
+_WINDOW = Reader(WINDOW_ACCEPTED, parse_window)
 _SECONDS = seconds(0, 366 * 86_400)
 _ENGINE = matching(
     r"emr_serverless|none|j-[A-Za-z0-9]{1,64}",
     '"emr_serverless", "none", or the id of a running EMR cluster, such as j-2AXXXXXXGAPLF',
 )
-
-
-class CleanUpMode(StrEnum):
-    """What happens to sources whose commit is past retention."""
-
-    KEEP = "keep"
-    DELETE = "delete"
 
 
 # Without methods: Settings inherits the fields and generates the methods once.
@@ -114,37 +106,18 @@ class RunFields:
             None,
             _DATES,
             "How dates are written in the prefixes below the source. Partitions are the prefixes"
-            " whose dates lie in the window given by duration, or by start and end.",
+            " whose dates lie in the window.",
         ),
     ]
-    duration: Annotated[
-        int | None,
-        Declared(
-            _PARTITIONS,
-            None,
-            whole_days(1, 36_500),
-            "Length of the window in whole days before today (UTC; today is excluded). Default: 1,"
-            " yesterday, if date_format is given without duration and start.",
-        ),
-    ]
-    start: Annotated[
+    window: Annotated[
         str | None,
         Declared(
             _PARTITIONS,
             None,
-            _MOMENT,
-            "Start of the window, instead of duration. Every partition that overlaps the window is"
-            " compacted.",
-        ),
-    ]
-    end: Annotated[
-        str | None,
-        Declared(
-            _PARTITIONS,
-            None,
-            _MOMENT,
-            "End of the window that start begins: a date is the last day included, a date and time"
-            " is excluded. By default the end of yesterday (UTC).",
+            _WINDOW,
+            "The dates of the partitions; every partition that overlaps the window is compacted. 7d"
+            " are the seven days before today (UTC). An END that is a date is the last day, a date"
+            " and time is excluded. Default: 1d, yesterday, if date_format is given.",
         ),
     ]
     depth: Annotated[
@@ -189,17 +162,8 @@ class RunFields:
             _WHICH,
             600,
             _SECONDS,
-            "Objects younger than this are left for a later run.",
-        ),
-    ]
-    open_partition_seconds: Annotated[
-        int,
-        Declared(
-            _WHICH,
-            3_600,
-            _SECONDS,
-            "While the newest object of a partition is younger than this, only full outputs are"
-            " written there.",
+            "Objects younger than this are left for a later run. While the newest object of a"
+            " partition is younger than six times this, only full outputs are written there.",
         ),
     ]
     min_objects: Annotated[
@@ -400,23 +364,14 @@ class RunFields:
         int,
         Declared(_RUN, 100, whole(1, 10_000), "How many partitions are compacted concurrently."),
     ]
-    clean_up: Annotated[
-        CleanUpMode,
+    delete_after: Annotated[
+        str | None,
         Declared(
             _AFTER,
-            "keep",
-            one_of("keep", "delete"),
-            "keep: sources are never deleted. delete: they are deleted after retention, once their"
-            " output has been verified again.",
-        ),
-    ]
-    retention_days: Annotated[
-        float,
-        Declared(
-            _AFTER,
-            30,
-            days(0, 36_500),
-            "Days from the commit until clean_up may delete its sources. Fractions are accepted.",
+            None,
+            period(36_500),
+            "How long after their commit sources are deleted, once their output has been verified"
+            " again. null: they are never deleted.",
         ),
     ]
 

@@ -6,36 +6,34 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, cast
+from math import inf
+from typing import Any
 
 from compactor.errors import InvalidInput
 from compactor.formats import Declaration, spec_of
 from compactor.formats.parquet import is_merged
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format, Partition
-from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
+from compactor.settings.fields import FIELDS, RunFields
 from compactor.settings.layout import StateLayout
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
 from compactor.settings.reader_checks import check_readers
 from compactor.settings.tables import TableAddress, parse_table, require_readable_key
+from compactor.settings.units import seconds_of
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
     MAX_WINDOW_PREFIXES,
-    days_before_today,
-    is_relative,
-    window_end,
-    window_start,
+    has_fixed_length,
+    window_bounds,
     window_steps,
 )
+from compactor.settings.wire import default_of, wire_fields
 
-__all__ = ["PLAIN_FORMAT", "STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
+__all__ = ["STATE_ROOT", "Settings", "default_state_uri"]
 
 STATE_ROOT = "_compactor/"
-#: The plain form of formats: a name for all objects.
-PLAIN_FORMAT = "format"
 # Prefixes of directories that Delta uses for its own files.
 _DELTA_OWN = ("_delta", "_change_data")
 # An absolute path: Spark runs in another directory. This is the only database it has a driver for.
@@ -63,16 +61,14 @@ class Settings(RunFields):
         Raises:
             InvalidInput: names the first invalid field, its value and what is accepted.
         """
-        fields = _known_fields(given)
+        fields = wire_fields(given)
         values: dict[str, Any] = {
-            name: spec.parse(fields[name] if name in fields else _absent(name))
+            name: spec.parse(fields[name] if name in fields else default_of(spec))
             for name, spec in FIELDS.items()
         }
-        values["clean_up"] = CleanUpMode(values["clean_up"])
-        windowless = values["start"] is None and values["duration"] is None
         # With events, everything pending is compacted, whatever its date.
-        if values["date_format"] and windowless and values["listing"] == "list":
-            values["duration"] = 1
+        if values["date_format"] and values["window"] is None and values["listing"] == "list":
+            values["window"] = "1d"
         if values["s3_state_uri"] is None:
             values["s3_state_uri"] = default_state_uri(values["s3_destination_uri"])
         if values["table"] is not None:
@@ -200,6 +196,21 @@ class Settings(RunFields):
         return self.listing != "list"
 
     @property
+    def open_partition_seconds(self) -> int:
+        """How long after its newest object a partition gets full outputs only."""
+        return 6 * self.settle_seconds
+
+    @property
+    def deletes(self) -> bool:
+        """Whether sources are deleted."""
+        return self.delete_after is not None
+
+    @property
+    def retention_seconds(self) -> float:
+        """How long sources are kept after their commit; infinite if they are never deleted."""
+        return inf if self.delete_after is None else seconds_of(self.delete_after)
+
+    @property
     def table_address(self) -> TableAddress | None:
         """Address of the table; None if there is no table."""
         return None if self.table is None else parse_table(self.table)
@@ -209,7 +220,7 @@ class Settings(RunFields):
         """The partitioning of a table that a run creates; empty for none."""
         return tuple(map(parse_partition_by, self.table_partitioning))
 
-    def window(self, now: float) -> tuple[datetime, datetime] | None:
+    def window_at(self, now: float) -> tuple[datetime, datetime] | None:
         """Return the first instant of the window and the first one after it; None for no window.
 
         There is no window without date_format, or if objects are listed by events.
@@ -220,25 +231,16 @@ class Settings(RunFields):
         Raises:
             InvalidInput: the window is empty or has too many partitions.
         """
-        if self.date_format is None or self.takes_events:
+        if self.date_format is None or self.window is None:
             return None
-        if self.start is None:
-            start, end = days_before_today(now, self.duration or 1)
-        else:
-            start = window_start(self.start, now)
-            end = window_end(self.end, now) if self.end else days_before_today(now, 1)[1]
+        start, end = window_bounds(self.window, now)
         if start >= end:
-            ends = end.isoformat()
-            if self.start is not None and is_relative(self.start):
-                # Settings are checked without a clock.
-                ends = self.end or "which is yesterday unless end is given"
-            raise InvalidInput("start", self.start, f"a time before the end of the window, {ends}")
-        steps = window_steps(self.date_format, start, end)
-        if steps > MAX_WINDOW_PREFIXES:
-            field = "duration" if self.start is None else "start"
+            ends = "; START.. ends with yesterday" if self.window.endswith("..") else ""
+            raise InvalidInput("window", self.window, f"a START before the END{ends}")
+        if window_steps(self.date_format, start, end) > MAX_WINDOW_PREFIXES:
             unit = "hours" if "%H" in self.date_format else "days"
             accepted = f"a window of at most {MAX_WINDOW_PREFIXES:,} {unit}"
-            raise InvalidInput(field, getattr(self, field), accepted)
+            raise InvalidInput("window", self.window, accepted)
         return start, end
 
 
@@ -251,46 +253,6 @@ def _uri(field: str, text: str) -> S3Uri:
 @lru_cache(64)
 def _source(text: str) -> SourceLocation:
     return parse_source(text)
-
-
-def _known_fields(given: object) -> Mapping[str, object]:
-    if not isinstance(given, Mapping):
-        raise InvalidInput("input", given, "a JSON object with the fields of a run")
-    if "detail-type" in given and "detail" in given:
-        raise InvalidInput(
-            "detail-type",
-            given["detail-type"],
-            "the fields of a run themselves, not an EventBridge event around them: give the"
-            " rule's target an input of its own",
-        )
-    for name, value in given.items():
-        if name not in FIELDS and name != PLAIN_FORMAT:
-            near = get_close_matches(str(name), FIELDS, n=1)
-            known = f"did you mean {near[0]}?" if near else f"known are {', '.join(FIELDS)}"
-            accepted = f"no such field; {known}"
-            raise InvalidInput(str(name), value, accepted)
-    return _with_plain_format(cast(Mapping[str, object], given))
-
-
-def _with_plain_format(fields: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the fields with ``format`` as ``formats``."""
-    if PLAIN_FORMAT not in fields:
-        return fields
-    plain = fields[PLAIN_FORMAT]
-    if "formats" in fields:
-        raise InvalidInput(PLAIN_FORMAT, plain, "either format or formats")
-    if not isinstance(plain, str):
-        raise InvalidInput(PLAIN_FORMAT, plain, "the name of a format")
-    return {name: value for name, value in fields.items() if name != PLAIN_FORMAT} | {
-        "formats": plain
-    }
-
-
-def _absent(name: str) -> object:
-    spec = FIELDS[name]
-    if spec.required:
-        raise InvalidInput(name, None, f"{spec.accepted} (the field is required)")
-    return spec.default
 
 
 def _plain(value: object) -> object:
@@ -338,29 +300,15 @@ def _check_locations(settings: Settings) -> None:
 
 
 def _check_window(settings: Settings) -> None:
-    if settings.date_format is None or settings.takes_events:
-        _check_no_window(settings)
-    if settings.date_format is None:
-        return
-    if settings.depth:
+    window = settings.window
+    if window is not None and settings.date_format is None:
+        raise InvalidInput("window", window, "no window unless date_format is given")
+    if window is not None and settings.takes_events:
+        raise InvalidInput("window", window, "no window when listing is events: all is taken")
+    if settings.date_format is not None and settings.depth:
         raise InvalidInput("depth", settings.depth, "0 when date_format is given")
-    if settings.end is not None and settings.start is None:
-        raise InvalidInput("end", settings.end, "an end only together with start")
-    if settings.duration is not None and settings.start is not None:
-        raise InvalidInput("duration", settings.duration, "either duration or start, not both")
-    start, end = settings.start, settings.end or "today"
-    if start is None or is_relative(start) == is_relative(end):
-        # Otherwise the window's length depends on the time of the run.
-        settings.window(now=0.0)
-
-
-def _check_no_window(settings: Settings) -> None:
-    for name in ("duration", "start", "end"):
-        value = getattr(settings, name)
-        if value is not None and settings.date_format is None:
-            raise InvalidInput(name, value, f"no {name} unless date_format is given")
-        if value is not None:
-            raise InvalidInput(name, value, f"no {name} when listing is events: all is taken")
+    if window is not None and has_fixed_length(window):
+        settings.window_at(now=0.0)
 
 
 def _check_engine(settings: Settings) -> None:

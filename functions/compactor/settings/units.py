@@ -14,8 +14,15 @@ _BYTES: Mapping[str, int] = {
     **{f"{unit}b": 1_000**power for power, unit in enumerate("kmgt", 1)},
     **{f"{unit}ib": 1 << 10 * power for power, unit in enumerate("kmgt", 1)},
 }
-_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
-_SECONDS: Mapping[str, int] = {"s": 1, "m": _MINUTE, "h": _HOUR, "d": _DAY, "w": 7 * _DAY}
+DAY_SECONDS = 86_400
+_MINUTE, _HOUR = 60, 3_600
+_SECONDS: Mapping[str, int] = {
+    "s": 1,
+    "m": _MINUTE,
+    "h": _HOUR,
+    "d": DAY_SECONDS,
+    "w": 7 * DAY_SECONDS,
+}
 # The limit on digits is above what any field accepts.
 _WRITTEN = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([A-Za-z]{1,3})")
 
@@ -32,12 +39,34 @@ def seconds(minimum: int, maximum: int) -> Reader:
 
 def whole_days(minimum: int, maximum: int) -> Reader:
     """Accept days in this range: a JSON integer, or a text with a unit; read as int."""
-    return _with_units(whole(minimum, maximum), _SECONDS, _DAY, "time such as 30d or 2w")
+    return _with_units(whole(minimum, maximum), _SECONDS, DAY_SECONDS, "time such as 30d or 2w")
 
 
 def days(minimum: int, maximum: int) -> Reader:
     """Accept days in this range: a finite JSON number, or a text with a unit; read as float."""
-    return _with_units(number(minimum, maximum), _SECONDS, _DAY, "time such as 36h, 30d or 2w")
+    return _with_units(
+        number(minimum, maximum), _SECONDS, DAY_SECONDS, "time such as 36h, 30d or 2w"
+    )
+
+
+def period(longest_days: int) -> Reader:
+    """Accept a text with a unit, up to this many days; read as the same text."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or seconds_of(value) > longest_days * DAY_SECONDS:
+            raise ValueError
+        return value.strip()
+
+    return Reader(f"a time such as 36h, 30d or 2w, of at most {longest_days:,}d", read)
+
+
+def seconds_of(text: str) -> int | float:
+    """Return the seconds of a time with a unit.
+
+    Raises:
+        ValueError: it is not such a time.
+    """
+    return _number(text, _SECONDS, 1)
 
 
 def _with_units(plain: Reader, units: Mapping[str, int], of: int, example: str) -> Reader:

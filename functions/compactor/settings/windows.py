@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, time, timedelta
 
+from compactor.settings.units import DAY_SECONDS, seconds_of
+
 DATE_FORMAT_ACCEPTED = (
     "segments made of %Y, %m, %d, %j and %H, such as %Y/%m/%d, dt=%Y-%m-%d"
     " or year=%Y/month=%m/day=%d/hour=%H"
@@ -15,6 +17,11 @@ DATE_FORMAT_ACCEPTED = (
 MOMENT_ACCEPTED = (
     "an ISO date (2026-01-31), today or today-N (N days before it, UTC), or an ISO date and time"
     " (2026-01-31T12:00:00Z; UTC unless it has an offset) from 1970 to 2999"
+)
+MAX_WINDOW_DAYS = 36_500
+WINDOW_ACCEPTED = (
+    f"days before today such as 7d or 2w, of at most {MAX_WINDOW_DAYS:,}d, or START..END such as"
+    f" 2026-01-01..2026-01-31; each is {MOMENT_ACCEPTED}; START.. ends with yesterday"
 )
 MAX_WINDOW_PREFIXES = 100_000
 
@@ -103,6 +110,45 @@ def parse_moment(text: object) -> str:
     if not 1970 <= moment.year <= 2999:
         raise ValueError(MOMENT_ACCEPTED)
     return text if _DATE.fullmatch(text) else moment.isoformat().replace("+00:00", "Z")
+
+
+def parse_window(text: object) -> str:
+    """Check a window; returns it normalised: ``7d``, or ``START..`` with or without an end.
+
+    Raises:
+        ValueError: not such a window; the message says what is accepted.
+    """
+    try:
+        if not isinstance(text, str):
+            raise ValueError
+        start, dots, end = text.strip().partition("..")
+        if dots:
+            return f"{parse_moment(start)}..{parse_moment(end) if end else end}"
+        days = seconds_of(start) / DAY_SECONDS
+        if days != int(days) or not 1 <= days <= MAX_WINDOW_DAYS:
+            raise ValueError
+    except ValueError:
+        raise ValueError(WINDOW_ACCEPTED) from None
+    return f"{int(days)}d"
+
+
+def window_bounds(window: str, now: float) -> tuple[datetime, datetime]:
+    """Return the first instant of a normalised window, and the first after it.
+
+    Args:
+        window: as :func:`parse_window` returns it.
+        now: UNIX seconds; ``today`` is its UTC date.
+    """
+    start, dots, end = window.partition("..")
+    if not dots:
+        return days_before_today(now, int(start.removesuffix("d")))
+    return window_start(start, now), window_end(end or "today-1", now)
+
+
+def has_fixed_length(window: str) -> bool:
+    """Return whether the length of a normalised window is the same at any time."""
+    start, dots, end = window.partition("..")
+    return not dots or is_relative(start) == is_relative(end or "today")
 
 
 def is_relative(text: str) -> bool:

@@ -16,7 +16,7 @@ from compactor.sinks.table_catalog import TableFile
 
 _UNKNOWN = (
     "the history that the table still has does not show what replaced it: let snapshots and"
-    " versions expire later than retention_days"
+    " versions expire later than delete_after"
 )
 
 

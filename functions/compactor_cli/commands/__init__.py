@@ -85,7 +85,7 @@ COMMANDS: Mapping[str, Entry] = {
         "plan:run",
         "show what a run would compact, skip and cost",
         """\
-  compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --duration 30
+  compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --window 30d
   compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --depth 2 --json
 """,
     ),
@@ -94,7 +94,7 @@ COMMANDS: Mapping[str, Entry] = {
         "run:run",
         "compact on this machine, against AWS or another S3",
         """\
-  compactor run s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --duration 7
+  compactor run s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --window 7d
   compactor run --input input.json --endpoint-url http://127.0.0.1:9000 --workers 8
 """,
     ),
@@ -140,7 +140,7 @@ COMMANDS: Mapping[str, Entry] = {
         "delete sources past retention whose outputs are proven",
         """\
   compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --dry-run
-  compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --retention-days 30
+  compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --delete-after 30d
 """,
     ),
     "runs start": Entry(
@@ -148,7 +148,7 @@ COMMANDS: Mapping[str, Entry] = {
         "runs:start",
         "start a run of the deployed state machine",
         """\
-  compactor runs start --duration 30 --wait  the schedule's input, for 30 days
+  compactor runs start --window 30d --wait  the schedule's input, for 30 days
   compactor runs start --input input.json --stack my-stack
 """,
     ),

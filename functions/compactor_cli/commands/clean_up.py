@@ -15,7 +15,7 @@ from compactor.report.reasons import first_of
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes, plural
 from compactor_cli import parameters as given
-from compactor_cli.cleaning import Cleaning, Done
+from compactor_cli.cleaning import DELETE_AFTER, Cleaning, Done
 from compactor_cli.command_line import Args, Option, action
 from compactor_cli.commit_logs import require_state
 from compactor_cli.console import (
@@ -36,7 +36,7 @@ _SHOWN_ROWS = 50
     Option("-n", "--dry-run", is_flag=True, help="only show what would be deleted; read-only"),
     given.YES,
     given.COMMON,
-    given.fields("retention_days", "s3_state_uri"),
+    given.fields("delete_after", "s3_state_uri"),
 )
 def run(args: Args) -> int:
     """Show what is due for deletion, ask for confirmation, and delete.
@@ -46,7 +46,7 @@ def run(args: Args) -> int:
         Failure: something was unsafe, refused or failed; each case was printed in one line.
     """
     require_answer(args, dry_run=args.dry_run)
-    settings = Settings.from_input({**given.fields_from(args), "clean_up": "delete"})
+    settings = Settings.from_input({"delete_after": DELETE_AFTER, **given.fields_from(args)})
     store = open_store(args.endpoint_url, settings.state.bucket)
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
     decisions = cleaning.decide()
@@ -95,16 +95,19 @@ def _nothing_due(decisions: Sequence[Decision], settings: Settings, store: Objec
         require_state(settings.state, store)
     except InvalidInput as error:
         return f"nothing to delete: {error}"
-    days = f"{settings.retention_days:g} days"
-    return f"no commit in {settings.state.uri} is older than {days} and not cleaned up"
+    age = settings.delete_after
+    return f"no commit in {settings.state.uri} is older than {age} and not cleaned up"
 
 
 def _show_due(decisions: Sequence[Decision], settings: Settings) -> None:
-    days = f"{settings.retention_days:g} days"
     rows = [(one.path or "(root)", *_figures([one])) for one in decisions[:_SHOWN_ROWS]]
     rows.append((plural(len(decisions), "partition"), *_figures(decisions)))
     heads = ("Partition", "Commits", "Sources", "Bytes", "Unsafe", "Elsewhere", "Uploads")
-    print_table(f"Due for deletion: commits older than {days} with verified outputs", heads, rows)
+    print_table(
+        f"Due for deletion: commits older than {settings.delete_after} with verified outputs",
+        heads,
+        rows,
+    )
     if len(decisions) > _SHOWN_ROWS:
         more = plural(len(decisions) - _SHOWN_ROWS, "more partition")
         print_line(f"and {more}; --json lists all")

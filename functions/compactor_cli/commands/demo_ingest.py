@@ -193,7 +193,6 @@ def _stream(kind: str) -> Stream:
                 "engine": "worker",
                 # Each object is written once, with a single PUT.
                 "settle_seconds": 0,
-                "open_partition_seconds": 0,
             }
         ),
         objects=_THRESHOLD_OBJECTS // len(FORMATS),

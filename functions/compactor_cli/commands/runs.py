@@ -43,7 +43,7 @@ from compactor_cli.stored_reports import (
 from compactor_cli.summary import print_summary
 
 # Fields of one set are exclusive: giving one drops the stack's own values of that set.
-_WINDOW = frozenset({"duration", "start", "end"})
+_WINDOW = frozenset({"window", "duration"})
 _PARTITIONS = frozenset({"date_format", "depth"})
 _SHOWN_FAILURES = 20
 _LISTED = 20
@@ -111,7 +111,7 @@ def start(args: Args) -> int:
 def overlaid(default: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stack's own input, overridden by the given fields.
 
-    A field also drops those it excludes: ``start`` drops the stack's ``duration``, and ``depth``
+    A field also drops those it excludes: ``window`` drops the stack's ``duration``, and ``depth``
     drops ``date_format`` and the whole window.
     """
     replaced: set[str] = set()

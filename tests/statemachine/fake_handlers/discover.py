@@ -11,7 +11,7 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Write the list to S3 and tell where it is, and what workers will leave to Spark."""
     order = event["input"]
     settings = {
-        "clean_up": "keep",
+        "delete_after": None,
         "spark_engine": "none",
         "trouble": {},
         **order,
