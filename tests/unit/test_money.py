@@ -189,7 +189,7 @@ def test_storage_alone_never_pays_it_back() -> None:
 def test_sources_that_are_kept_are_paid_for_every_month() -> None:
     verdict = judged(retention_days=None)
     assert verdict.saved_by_storage == pytest.approx(-OUTPUTS.month(PRICES))
-    assert any(line.startswith("clean_up: keep") for line in verdict.lines())
+    assert any(line.startswith("delete_after: null") for line in verdict.lines())
 
 
 def test_sources_that_go_are_paid_for_until_then() -> None:
