@@ -50,24 +50,24 @@ def count_left_alone(
     counts: dict[str, LeftAlone], sources: Iterable[Quarantined], sign: int = 1
 ) -> None:
     """Add sources that were left alone, by reason; with a sign of -1, subtract them."""
-    for one in sources:
-        found = counts.get(one.reason)
-        if found is None:
-            found = LeftAlone(0, 0, one.source.key, one.detail)
-            counts[one.reason.value] = found
-        found.objects += sign
-        found.bytes += sign * one.source.size
+    for quarantined in sources:
+        left_alone = counts.get(quarantined.reason)
+        if left_alone is None:
+            left_alone = LeftAlone(0, 0, quarantined.source.key, quarantined.detail)
+            counts[quarantined.reason.value] = left_alone
+        left_alone.objects += sign
+        left_alone.bytes += sign * quarantined.source.size
 
 
-def added_up(found: Iterable[Mapping[str, LeftAlone]]) -> dict[str, LeftAlone]:
+def added_up(counts: Iterable[Mapping[str, LeftAlone]]) -> dict[str, LeftAlone]:
     """Return the sums by reason, the most frequent first."""
     result: dict[str, LeftAlone] = {}
-    for one in found:
-        for reason, left in one.items():
+    for by_reason in counts:
+        for reason, count in by_reason.items():
             # The count is zero if the commits were replaced.
-            if not left.objects:
+            if not count.objects:
                 continue
-            result[reason] = result.get(reason, LeftAlone()).plus(left)
+            result[reason] = result.get(reason, LeftAlone()).plus(count)
     return dict(sorted(result.items(), key=lambda item: (-item[1].objects, item[0])))
 
 
@@ -99,8 +99,8 @@ def least_bytes(bucket: int) -> int:
 
 
 def _counted(sizes: Iterable[int]) -> list[int]:
-    found = Counter(map(int.bit_length, sizes))
-    return [found[bucket] for bucket in range(max(found, default=-1) + 1)]
+    numbers = Counter(map(int.bit_length, sizes))
+    return [numbers[bucket] for bucket in range(max(numbers, default=-1) + 1)]
 
 
 def _added(counts: list[int], more: list[int], sign: int = 1) -> list[int]:

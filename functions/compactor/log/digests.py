@@ -48,9 +48,9 @@ class Digests(Set[bytes]):
         digests = split_digests(raw)
         if len(raw) <= _FEW * DIGEST_BYTES or not _is_ordered(raw):
             return cls(digests)
-        found = cls()
-        found._take(raw)
-        return found
+        ordered = cls()
+        ordered._take(raw)
+        return ordered
 
     def to_bytes(self) -> bytes:
         """Return all digests in order, concatenated."""
@@ -80,7 +80,7 @@ class Digests(Set[bytes]):
 
     def __and__(self, other: Iterable[object]) -> set[bytes]:
         """Return the intersection; looks up each element of ``other``, so let it be the smaller."""
-        return {one for one in other if isinstance(one, bytes) and one in self}
+        return {digest for digest in other if isinstance(digest, bytes) and digest in self}
 
     __rand__ = __and__
 
@@ -99,8 +99,10 @@ class Digests(Set[bytes]):
         for digest in gone:
             if self._recent.get(digest[:KEY_DIGEST_BYTES]) == digest:
                 del self._recent[digest[:KEY_DIGEST_BYTES]]
-        if self._ordered and any(self._place(one) >= 0 for one in gone):
-            self._take(b"".join(one for one in split_digests(self._ordered) if one not in gone))
+        if self._ordered and any(self._place(digest) >= 0 for digest in gone):
+            self._take(
+                b"".join(digest for digest in split_digests(self._ordered) if digest not in gone)
+            )
 
     def _place(self, digest: bytes) -> int:
         """Return the offset of a digest, or of its beginning, in the sorted block; or -1."""
@@ -115,8 +117,8 @@ class Digests(Set[bytes]):
     def _merge(self) -> None:
         """Merge the recent digests into the sorted block."""
         recent: dict[int, list[bytes]] = {}
-        for one in self._recent.values():
-            recent.setdefault(one[0] << 8 | one[1], []).append(one)
+        for digest in self._recent.values():
+            recent.setdefault(digest[0] << 8 | digest[1], []).append(digest)
         self._recent = {}
         pieces = []
         for block in range(_BLOCKS):

@@ -223,8 +223,8 @@ def require_each_once(draft: Commit) -> None:
     Raises:
         IntegrityError: it names a key twice, whose records would be readable twice.
     """
-    sources = (*draft.sources, *(one.source for one in draft.quarantined))
-    named = Counter((one.bucket, one.key) for one in sources)
+    sources = (*draft.sources, *(unread.source for unread in draft.quarantined))
+    named = Counter((source.bucket, source.key) for source in sources)
     if len(named) < len(sources):
         bucket, key = max(named, key=named.__getitem__)
         raise IntegrityError(f"a commit would name s3://{bucket}/{key} twice: nothing is written")

@@ -163,11 +163,11 @@ class StateIdentity:
         identity = read_identity(settings, store)
         if identity is not None:
             return identity
-        made = Identity.of(settings)
-        if leave_first(store, settings.layout.identity, made, _VERSION):
-            return made
+        own_identity = Identity.of(settings)
+        if leave_first(store, settings.layout.identity, own_identity, _VERSION):
+            return own_identity
         # Another worker created it first, or an earlier attempt of this PUT did.
-        return read_identity(settings, store) or made
+        return read_identity(settings, store) or own_identity
 
 
 def marker_keys(prefixes: Iterable[str]) -> list[str]:
@@ -178,8 +178,10 @@ def marker_keys(prefixes: Iterable[str]) -> list[str]:
 def states_of_source(prefix: str) -> list[str]:
     """Return the default state prefixes of all destinations that contain this source prefix."""
     segments = prefix.split("/")[:-1]
-    above = ("".join(f"{one}/" for one in segments[:count]) for count in range(len(segments)))
-    return [STATE_ROOT + one for one in (*above, prefix) if one]
+    above = (
+        "".join(f"{segment}/" for segment in segments[:count]) for count in range(len(segments))
+    )
+    return [STATE_ROOT + prefix_above for prefix_above in (*above, prefix) if prefix_above]
 
 
 def exists(store: ObjectStore, bucket: str, key: str) -> bool:
@@ -232,10 +234,10 @@ def outputs_among(
         store: the store that holds them.
         no_outputs: identities of first sources already found not to be outputs; updated.
     """
-    named = [one for one in sources if is_output_name(one.key)]
+    named = [source for source in sources if is_output_name(source.key)]
     if not named or named[0].identity in no_outputs:
         return []
     if not is_output_of_a_run(store, named[0]):
         no_outputs.add(named[0].identity)
         return []
-    return [one for one in named if is_output_of_a_run(store, one)]
+    return [source for source in named if is_output_of_a_run(store, source)]

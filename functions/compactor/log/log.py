@@ -176,15 +176,15 @@ class CommitLog:
         return commit
 
     def _refuse_conflict(self, state: LogState, draft: Commit) -> None:
-        wanted = identities(draft.rows) | {q.source.identity for q in draft.quarantined}
+        drafted = identities(draft.rows) | {q.source.identity for q in draft.quarantined}
         if draft.replaces is not None:
             if draft.replaces not in state.unpublished:
                 raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
-            wanted -= {one.identity for one in state.unpublished[draft.replaces].sources}
+            drafted -= {source.identity for source in state.unpublished[draft.replaces].sources}
         # Two runs may have seen a key with two ETags.
-        taken = sum(map(state.committed.has_key_of, wanted))
-        if taken:
-            raise CommitConflict(f"{taken} of {len(wanted)} sources were committed meanwhile")
+        committed = sum(map(state.committed.has_key_of, drafted))
+        if committed:
+            raise CommitConflict(f"{committed} of {len(drafted)} sources were committed meanwhile")
 
 
 def empty_log(where: str, output: SourceObject) -> IntegrityError:

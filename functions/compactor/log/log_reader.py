@@ -121,10 +121,10 @@ def each_log(state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
     start = len(state.prefix + PARTITIONS)
     logs: dict[str, StoredLog] = {}
     for page in store.list_objects(state.bucket, state.prefix + PARTITIONS):
-        for one in page:
-            for path in [path for path in logs if not one.key.startswith(path, start)]:
+        for listed in page:
+            for path in [path for path in logs if not listed.key.startswith(path, start)]:
                 yield logs.pop(path)
-            _take(one, state, logs)
+            _take(listed, state, logs)
     yield from logs.values()
 
 
@@ -145,18 +145,22 @@ def replaced_checkpoints(
     path, number = "", 0
     last: SourceObject | None = None
     for page in store.list_objects(state.bucket, state.prefix + PARTITIONS):
-        found: list[SourceObject] = []
-        for one in page:
-            match = _NAME.fullmatch(one.key, start)
+        replaced: list[SourceObject] = []
+        for listed in page:
+            match = _NAME.fullmatch(listed.key, start)
             if match is None or not match[3]:
                 continue
             # Keys of one log are adjacent unless a partition is named like a part of it; then some
             # replaced checkpoints are kept.
             newer = path == match[1] and number < int(match[2])
-            if newer and last is not None and max(one.last_modified, last.last_modified) <= before:
-                found.append(last)
-            path, number, last = match[1], int(match[2]), one
-        yield found
+            if (
+                newer
+                and last is not None
+                and max(listed.last_modified, last.last_modified) <= before
+            ):
+                replaced.append(last)
+            path, number, last = match[1], int(match[2]), listed
+        yield replaced
 
 
 def one_log(state: S3Uri, path: str, store: ObjectStore) -> StoredLog:
@@ -164,11 +168,11 @@ def one_log(state: S3Uri, path: str, store: ObjectStore) -> StoredLog:
     log = StoredLog(path, state)
     for name in ("commits/", "cleaned/"):
         prefix = f"{state.prefix}{PARTITIONS}{path}{name}"
-        found = _collect(state, store.list_objects(state.bucket, prefix)).get(path)
-        if found is not None:
-            log.entries |= found.entries
-            log.cleaned |= found.cleaned
-            log.checkpoints |= found.checkpoints
+        part = _collect(state, store.list_objects(state.bucket, prefix)).get(path)
+        if part is not None:
+            log.entries |= part.entries
+            log.cleaned |= part.cleaned
+            log.checkpoints |= part.checkpoints
     return log
 
 
@@ -237,20 +241,20 @@ def read_checkpoint(store: ObjectStore, bucket: str, key: str, path: str) -> Log
 def _collect(state: S3Uri, pages: Iterable[Iterable[SourceObject]]) -> dict[str, StoredLog]:
     logs: dict[str, StoredLog] = {}
     for page in pages:
-        for one in page:
-            _take(one, state, logs)
+        for listed in page:
+            _take(listed, state, logs)
     return logs
 
 
-def _take(one: SourceObject, state: S3Uri, logs: dict[str, StoredLog]) -> None:
-    match = _NAME.fullmatch(one.key, len(state.prefix + PARTITIONS))
+def _take(listed: SourceObject, state: S3Uri, logs: dict[str, StoredLog]) -> None:
+    match = _NAME.fullmatch(listed.key, len(state.prefix + PARTITIONS))
     if match is None:
         return
     log = logs.setdefault(match[1], StoredLog(match[1], state))
     if match[3]:
-        log.checkpoints[int(match[2])] = one.last_modified
+        log.checkpoints[int(match[2])] = listed.last_modified
     elif match[2]:
-        log.entries[int(match[2])] = one.last_modified
+        log.entries[int(match[2])] = listed.last_modified
     else:
         log.cleaned.add(int(match[4]))
 
@@ -266,8 +270,8 @@ def logs_for_key(key: str, state: S3Uri, store: ObjectStore) -> Iterator[StoredL
         fitting = [log for log in few if log.entries and _fits(log.path, key)]
         yield from sorted(fitting, key=lambda log: len(log.path), reverse=True)
         return
-    found = [*_fitting("", key, state, store)]
-    for path in sorted(found, key=len, reverse=True):
+    paths = [*_fitting("", key, state, store)]
+    for path in sorted(paths, key=len, reverse=True):
         log = one_log(state, path, store)
         if log.entries:
             yield log

@@ -211,9 +211,9 @@ class Kept:
 
     def take(self, framed: Framed) -> SliceFacts:
         """Return the facts needed to undo the framing of one source, and keep them."""
-        found = self.known(framed)
-        if found is not None:
-            return found
+        facts = self.known(framed)
+        if facts is not None:
+            return facts
         self._bytes += self._cost(framed)
         prefix, suffix = framed.dropped_prefix, framed.dropped_suffix
         prefix = self._shared.setdefault(prefix, prefix)

@@ -180,10 +180,10 @@ class NumberedLog(Generic[Entry]):
             if create_once(self._store, (self._bucket, self.key(number)), self._encode(entry)):
                 fold.add(entry)
                 return entry
-            others = self.refresh(fold)
+            new_entries = self.refresh(fold)
             # A repeated PUT may find the entry that its own first attempt wrote.
-            if others and self._id_of(others[0]) == self._id_of(entry):
-                return others[0]
+            if new_entries and self._id_of(new_entries[0]) == self._id_of(entry):
+                return new_entries[0]
         raise TransientStoreError(f"log {self.where}: others were first {self._most_races:,} times")
 
     def attach(self, number: int, kind: str, body: bytes) -> bool:
@@ -198,20 +198,20 @@ class NumberedLog(Generic[Entry]):
 
 
 def require_unbroken(
-    where: str, entries: Collection[int], known: Collection[int], after: int = 0
+    where: str, entries: Collection[int], attached: Collection[int], after: int = 0
 ) -> None:
     """Check that no entry after a number is missing up to the last known one.
 
     Args:
         where: the log's location, for messages.
         entries: numbers of the existing entries.
-        known: numbers of entries that checkpoints and other objects show to have existed.
+        attached: numbers of entries that checkpoints and other objects show to have existed.
         after: a number that was reached before.
 
     Raises:
         IntegrityError: names the first missing entry.
     """
-    last = max((*entries, *known), default=0)
+    last = max((*entries, *attached), default=0)
     missing = [number for number in range(after + 1, last + 1) if number not in entries]
     if missing:
         more = f" nor {len(missing) - 1} others" if len(missing) > 1 else ""

@@ -139,12 +139,12 @@ class LogState(msgspec.Struct):
         compacted = manifest.identities(commit.rows)
         self.committed.update(compacted)
         self.passing -= compacted
-        for one in commit.quarantined:
-            if one.reason in PASSING_REASONS:
-                self.passing.add(one.source.identity)
+        for quarantined in commit.quarantined:
+            if quarantined.reason in PASSING_REASONS:
+                self.passing.add(quarantined.source.identity)
             else:
-                decided_by = commit.decided_by if one.reason in BY_SETTINGS else ""
-                self.quarantined[one.source.identity] = decided_by
+                decided_by = commit.decided_by if quarantined.reason in BY_SETTINGS else ""
+                self.quarantined[quarantined.source.identity] = decided_by
 
     @property
     def published(self) -> Collection[int]:
@@ -169,6 +169,6 @@ class LogState(msgspec.Struct):
 
     def _take_back(self, replaced: Commit | None) -> None:
         if replaced is not None:
-            self.committed.difference_update(one.identity for one in replaced.sources)
+            self.committed.difference_update(source.identity for source in replaced.sources)
             if replaced.run_id in self.runs:
                 self.runs[replaced.run_id].count(replaced, -1)

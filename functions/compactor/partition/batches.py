@@ -50,20 +50,20 @@ class Batch(msgspec.Struct, frozen=True):
     failed: Sequence[Failed] = ()
 
     @classmethod
-    def from_state(cls, given: State) -> Batch:
+    def from_state(cls, state: State) -> Batch:
         """Read ``{"BatchInput", "Items": […], "counts"?, "done"?}`` of the state machine.
 
         Raises:
             InvalidInput: there are no items.
         """
-        if not given.get("Items"):
-            raise InvalidInput("Items", given.get("Items"), "one partition or more")
-        common, counts = given["BatchInput"], given.get("counts", {})
-        left = [
+        if not state.get("Items"):
+            raise InvalidInput("Items", state.get("Items"), "one partition or more")
+        common, counts = state["BatchInput"], state.get("counts", {})
+        states = [
             {**common, "partition": item, "counts": counts.get(item["path"])}
-            for item in given["Items"]
+            for item in state["Items"]
         ]
-        return cls(common, left, list(given.get("done", ())))
+        return cls(common, states, list(state.get("done", ())))
 
     def to_state(self) -> dict[str, Any]:
         """Return the input of the next call; ``status`` is ``more`` while a partition is left.
@@ -72,9 +72,11 @@ class Batch(msgspec.Struct, frozen=True):
         """
         return {
             "BatchInput": self.common,
-            "Items": [one["partition"] for one in self.left],
+            "Items": [state["partition"] for state in self.left],
             "counts": {
-                one["partition"]["path"]: one["counts"] for one in self.left if one.get("counts")
+                state["partition"]["path"]: state["counts"]
+                for state in self.left
+                if state.get("counts")
             },
             "done": list(self.done),
             "status": "more" if self.left else "done",
@@ -104,22 +106,24 @@ class Batch(msgspec.Struct, frozen=True):
         while waiting and not begun:
             if len(waiting) < len(self.left) and deadline.remaining_seconds() < least:
                 break
-            one = waiting.pop(0)
+            state = waiting.pop(0)
             try:
-                answer = compact(one)
+                answer = compact(state)
             except Exception as error:
-                failed.append((one, Failed(one["partition"]["path"], error)))
+                failed.append((state, Failed(state["partition"]["path"], error)))
                 continue
             if answer["status"] == "done":
-                rest = {"oversized": True} if answer.get("oversized") else {}
-                done.append({"path": one["partition"]["path"], "counts": answer["counts"], **rest})
+                oversized = {"oversized": True} if answer.get("oversized") else {}
+                done.append(
+                    {"path": state["partition"]["path"], "counts": answer["counts"], **oversized}
+                )
             else:
                 begun.append(answer)
         failures = [failure for _, failure in failed]
         if not begun and len(done) == len(self.done) and failures:
-            raise _loudest([one.error for one in failures])
-        left = [*begun, *waiting, *(one for one, _ in failed)]
-        return Batch(self.common, left, done, failures)
+            raise _loudest([failure.error for failure in failures])
+        remaining = [*begun, *waiting, *(state for state, _ in failed)]
+        return Batch(self.common, remaining, done, failures)
 
 
 def _loudest(errors: Sequence[Exception]) -> Exception:

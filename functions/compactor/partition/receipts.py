@@ -173,8 +173,8 @@ class ReceiptWriter:
             if counts.dead_letters:
                 bucket, prefix = run.settings.layout.dead_letters(run.partition.path)
                 receipt.dead_letters = f"s3://{bucket}/{prefix}"
-        made = Counter(run.store.requests.snapshot()) - self._requests_before
-        add_requests(counts, made + Counter(requests or {}))
+        made_here = Counter(run.store.requests.snapshot()) - self._requests_before
+        add_requests(counts, made_here + Counter(requests or {}))
         if seconds is None:
             seconds = run.clock.now() - self._started
             counts.gb_seconds += seconds * run.paid.memory_gb
@@ -182,7 +182,9 @@ class ReceiptWriter:
         counts.seconds += seconds
         counts.calls += 1
         # What this run committed, and somebody deleted before it was listed again.
-        receipt.skipped = {why: one for why, one in receipt.skipped.items() if one.objects > 0}
+        receipt.skipped = {
+            why: skipped for why, skipped in receipt.skipped.items() if skipped.objects > 0
+        }
         if receipt.status == "done":
             receipt.cursor = Cursor()
 
@@ -200,7 +202,7 @@ def count_commits(receipt: Receipt, totals: RunTotals) -> None:
     counts.records, counts.copied = totals.records, totals.copied
     counts.dead_letters = totals.dead_letters
     counts.covered = totals.covered | _undeclared(totals)
-    unread = sum(one.objects for one in receipt.left_alone.values())
+    unread = sum(tally.objects for tally in receipt.left_alone.values())
     counts.quarantined = totals.quarantined + unread
     receipt.quarantined = (totals.lines + receipt.quarantined)[:SHOWN_QUARANTINED]
     receipt.left_alone = added_up([totals.left_alone, receipt.left_alone])
@@ -221,9 +223,9 @@ def add_covered(total: dict[str, tuple[int, int]], more: Mapping[str, tuple[int,
         total[number] = (objects_before + objects, size_before + size)
 
 
-def add_requests(counts: Counts, made: Mapping[str, int]) -> None:
+def add_requests(counts: Counts, requests: Mapping[str, int]) -> None:
     """Add the requests of another call."""
-    counts.requests = dict(Counter(counts.requests) + Counter(dict(made)))
+    counts.requests = dict(Counter(counts.requests) + Counter(dict(requests)))
 
 
 def write(receipt: Receipt, settings: Settings, partition: Partition, store: ObjectStore) -> None:

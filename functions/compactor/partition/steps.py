@@ -121,7 +121,9 @@ def is_in_table(commit: Commit, run: PartitionRun) -> bool:
 def covered_by_declaration(draft: Commit, settings: Settings) -> tuple[tuple[int, int, int], ...]:
     """Count the declared sources of an entry by declaration, see :attr:`Commit.covered`."""
     counts: dict[int, tuple[int, int]] = {}
-    lasting = (one.source for one in draft.quarantined if one.reason not in PASSING_REASONS)
+    lasting = (
+        unread.source for unread in draft.quarantined if unread.reason not in PASSING_REASONS
+    )
     for source in chain(draft.sources, lasting):
         number = settings.declaration_number(source.key)
         objects, size = counts.get(number, (0, 0))

@@ -29,7 +29,7 @@ class Unread:
 
     def add(self, sources: Iterable[Quarantined]) -> None:
         """Add sources of the current window."""
-        self._current |= {one.source.identity: one for one in sources}
+        self._current |= {unread.source.identity: unread for unread in sources}
 
     def end_window(self) -> None:
         """Keep those of a window in which nothing is left."""
@@ -54,8 +54,8 @@ class Unread:
         Raises:
             InvalidInput: several were: the role must be changed, not the sources.
         """
-        denied = [one for reason, one in self.by_reason().items() if reason in DENIED_REASONS]
-        objects = sum(one.objects for one in denied)
+        denied = [tally for reason, tally in self.by_reason().items() if reason in DENIED_REASONS]
+        objects = sum(tally.objects for tally in denied)
         if objects > 1:
             example = f"s3://{bucket}/{denied[0].example}: {denied[0].detail}"
             accepted = f"a role that may read its sources: none of {objects} could be read"
@@ -63,5 +63,7 @@ class Unread:
 
     def _note(self) -> None:
         sources = self._current.values()
-        lines = (QuarantineLine(one.source.key, one.reason, one.detail) for one in sources)
+        lines = (
+            QuarantineLine(unread.source.key, unread.reason, unread.detail) for unread in sources
+        )
         self._receipt.quarantined += lines

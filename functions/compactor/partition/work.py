@@ -181,15 +181,15 @@ class PartitionWork:
             self._own_skipped = True
         listing = self.listing.take(state, window)
         while True:
-            fresh = (one for one in listing.objects if one.identity not in self._aside)
+            fresh = (source for source in listing.objects if source.identity not in self._aside)
             listing = replace(listing, objects=tuple(fresh))
-            known = Knowledge(
+            knowledge = Knowledge(
                 state.committed,
                 state.left_alone(decided_by(run.settings)),
                 self._signatures,
                 self.listing.roots,
             )
-            decision = plan(listing, run.settings, known, run.listed_at)
+            decision = plan(listing, run.settings, knowledge, run.listed_at)
             if not self._leave_outputs(decision.groups):
                 break
         if not window.listed:
@@ -229,10 +229,10 @@ class PartitionWork:
     def _leave_outputs(self, groups: Sequence[ObjectGroup]) -> bool:
         """Leave out sources that are outputs of any run; return True if there are any."""
         look = partial(outputs_among, store=self.run.store, no_outputs=self._no_outputs)
-        outputs = [one for group in groups for one in look(group.sources)]
+        outputs = [output for group in groups for output in look(group.sources)]
         self.set_aside(outputs)
         if outputs:
-            size = sum(one.size for one in outputs)
+            size = sum(output.size for output in outputs)
             skipped = Skipped(len(outputs), size, (outputs[0].key,))
             self.receipt.skip(SkipReason.OWN_STATE, skipped)
         return bool(outputs)
@@ -315,9 +315,11 @@ class PartitionWork:
 
     def learn(self, misfits: Mapping[bytes, Signature]) -> bool:
         """Keep signatures for the next plan; return True if any is new."""
-        known = self._signatures
-        is_news = any(known.get(identity) != one for identity, one in misfits.items())
-        known.update(misfits)
+        signatures = self._signatures
+        is_news = any(
+            signatures.get(identity) != signature for identity, signature in misfits.items()
+        )
+        signatures.update(misfits)
         return is_news
 
     def news_of(self, draft: Commit | None) -> Commit | None:
@@ -328,10 +330,12 @@ class PartitionWork:
         """
         if draft is None:
             return None
-        passing = [one for one in draft.quarantined if one.reason in PASSING_REASONS]
+        passing = [unread for unread in draft.quarantined if unread.reason in PASSING_REASONS]
         self._leave_unread(passing)
-        known = {one.source.identity for one in passing} & self.state.passing
-        news = tuple(one for one in draft.quarantined if one.source.identity not in known)
+        named_before = {unread.source.identity for unread in passing} & self.state.passing
+        news = tuple(
+            unread for unread in draft.quarantined if unread.source.identity not in named_before
+        )
         draft = replace(draft, quarantined=news)
         return None if draft.empty else draft
 
@@ -393,22 +397,24 @@ class PartitionWork:
             InvalidInput: there are no such sources, or nothing in the partition was ever read: the
                 role must be changed, not the sources.
         """
-        known = [one for one in group.sources if one.identity in self.state.passing]
-        if not known or not self.state.committed:
+        unread_before = [
+            source for source in group.sources if source.identity in self.state.passing
+        ]
+        if not unread_before or not self.state.committed:
             accepted = f"a role that may read the {len(group.sources)} sources of group {group.id}"
             raise InvalidInput("permission", cause, accepted)
         detail = f"not tried, as others were denied: {cause}"
-        self._leave_unread([Quarantined(source, reason, detail) for source in known])
+        self._leave_unread([Quarantined(source, reason, detail) for source in unread_before])
         self.must_replan = True
 
     def _leave_unread(self, sources: Sequence[Quarantined]) -> None:
         """Leave out sources that cannot be read now; the next run tries them again."""
         self._unread.add(sources)
-        self.set_aside([one.source for one in sources])
+        self.set_aside([unread.source for unread in sources])
 
     def set_aside(self, sources: Sequence[SourceObject]) -> None:
         """Leave sources out of every later plan of this call."""
-        self._aside |= {one.identity for one in sources}
+        self._aside |= {source.identity for source in sources}
 
     # The end of the call.
 
@@ -446,8 +452,8 @@ class PartitionWork:
         """
         if not self._refused:
             return
-        first, *others = self._refused
-        more = f"; and {len(others):,} more groups" if others else ""
+        first, *further = self._refused
+        more = f"; and {len(further):,} more groups" if further else ""
         raise InvalidInput(first.field, first.value, "", message=f"{first}{more}") from first
 
     def write_checkpoint(self) -> None:
