@@ -67,7 +67,7 @@ class Decision:
     @property
     def only(self) -> frozenset[int]:
         """The ``only`` argument that limits a :class:`CleanUpRun` to these commits."""
-        return frozenset(one.sequence for one in self.due)
+        return frozenset(entry.sequence for entry in self.due)
 
 
 def decide(run: CleanUpRun) -> Decision:
@@ -190,34 +190,34 @@ def _go_through(
     return True
 
 
-def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: Examined) -> None:
-    if found.fault or found.elsewhere or found.waits:
-        _note_kept(receipt, found)
+def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, entry: Examined) -> None:
+    if entry.fault or entry.elsewhere or entry.waits:
+        _note_kept(receipt, entry)
         return
-    commit = found.commit
-    if found.sources and cleanup.is_cloudtrail(commit):
+    commit = entry.commit
+    if entry.sources and cleanup.is_cloudtrail(commit):
         receipt.warn(CLOUDTRAIL_WARNING)
-    if found.kept:
+    if entry.kept:
         receipt.warn(DEAD_LETTER_WARNING)
-    deleted = cleanup.delete(found.sources, run.store) if found.sources else Deleted()
+    deleted = cleanup.delete(entry.sources, run.store) if entry.sources else Deleted()
     _count(receipt, deleted)
     # The commit may also name another source's objects, whose fate is unknown here.
-    ours = len(found.sources) + found.kept
+    ours = len(entry.sources) + entry.kept
     all_ours = not ours or ours == len(commit.sources)
     if all_ours and not deleted.left:
         record = cleanup.record_of(commit, deleted, run.run_id, run.clock.now())
         key = log.record_key_of(commit.sequence)
         is_first = write_record(run.store, log.state.bucket, key, record)
-        receipt.counts.commits += bool(found.sources) and is_first
+        receipt.counts.commits += bool(entry.sources) and is_first
 
 
-def _note_kept(receipt: CleanUpReceipt, found: Examined) -> None:
+def _note_kept(receipt: CleanUpReceipt, entry: Examined) -> None:
     """Record why the sources of an entry stay."""
-    if found.fault:
-        if found.fault not in receipt.unsafe:
-            receipt.unsafe.append(found.fault)
-    elif found.waits:
-        receipt.warn(waiting_line(found.waits))
+    if entry.fault:
+        if entry.fault not in receipt.unsafe:
+            receipt.unsafe.append(entry.fault)
+    elif entry.waits:
+        receipt.warn(waiting_line(entry.waits))
 
 
 def _count(receipt: CleanUpReceipt, deleted: Deleted) -> None:

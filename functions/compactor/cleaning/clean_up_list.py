@@ -29,18 +29,18 @@ class DueWork(NamedTuple):
     entries: int
 
     @classmethod
-    def from_dict(cls, given: object) -> DueWork:
+    def from_dict(cls, element: object) -> DueWork:
         """Parse an element of the list; unknown fields are refused.
 
         Raises:
             InvalidInput: not such an element.
         """
         accepted = 'an object with exactly "path", a text, and "entries", a number'
-        if not isinstance(given, Mapping) or set(given) != {"path", "entries"}:
-            raise InvalidInput("partition", given, accepted)
-        if type(given["path"]) is not str or type(given["entries"]) is not int:
-            raise InvalidInput("partition", given, accepted)
-        return cls(given["path"], given["entries"])
+        if not isinstance(element, Mapping) or set(element) != {"path", "entries"}:
+            raise InvalidInput("partition", element, accepted)
+        if type(element["path"]) is not str or type(element["entries"]) is not int:
+            raise InvalidInput("partition", element, accepted)
+        return cls(element["path"], element["entries"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the element as stored in the list."""
@@ -118,7 +118,7 @@ def stream_due(store: ObjectStore, bucket: str, key: str) -> Iterator[DueWork]:
 
 def read_due(body: bytes) -> tuple[DueWork, ...]:
     """Parse the whole list."""
-    return tuple(DueWork.from_dict(one) for one in json.loads(body))
+    return tuple(DueWork.from_dict(element) for element in json.loads(body))
 
 
 def _past(log: StoredLog, settings: Settings, now: float) -> list[int]:
@@ -150,8 +150,8 @@ def drop_replaced_checkpoints(
     head = store.head(*settings.layout.identity)
     if head is None:
         return 0
-    kept = max(_KEEP_CHECKPOINTS_DAYS * DAY_SECONDS, settings.retention_seconds)
-    before = earlier_clock(head, now) - kept
+    keep_seconds = max(_KEEP_CHECKPOINTS_DAYS * DAY_SECONDS, settings.retention_seconds)
+    before = earlier_clock(head, now) - keep_seconds
     dropped = 0
     for batch in replaced_checkpoints(settings.state, store, before):
         if deadline.remaining_seconds() < _RESERVE_SECONDS:

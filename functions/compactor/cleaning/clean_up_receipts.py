@@ -47,7 +47,7 @@ class CleanUpSums:
 
 
 #: Names of the counts that add up.
-SUMMED = tuple(one.name for one in fields(CleanUpSums))
+SUMMED = tuple(field.name for field in fields(CleanUpSums))
 
 
 def add_sums(sums: Any, more: CleanUpSums) -> None:
@@ -111,13 +111,13 @@ class CleanUpReceipt:
 
     def refuse(self, refused: Iterable[Refused]) -> None:
         """Count sources that were not deleted, and keep the first for display."""
-        lines = [Undeleted(one.key, one.reason) for one in refused]
+        lines = [Undeleted(refusal.key, refusal.reason) for refusal in refused]
         self.counts.refused += len(lines)
         self.refusals = (self.refusals + lines)[:SHOWN_REFUSALS]
 
-    def add_requests(self, made: Mapping[str, int]) -> None:
+    def add_requests(self, requests: Mapping[str, int]) -> None:
         """Add the requests of another call."""
-        self.counts.requests = dict(Counter(self.counts.requests) + Counter(dict(made)))
+        self.counts.requests = dict(Counter(self.counts.requests) + Counter(dict(requests)))
 
 
 def waiting_line(why: str) -> str:

@@ -86,8 +86,8 @@ class CleanUpReport:
         """All counts, including the number of lines of each kind."""
         numbers = {name: getattr(self, name) for name in ("partitions", *SUMMED)}
         lines = ("unsafe", "warnings", "failures")
-        left = self.left_out
-        return {**numbers, **{n: len(getattr(self, n)) + left.get(n, 0) for n in lines}}
+        further = self.left_out
+        return {**numbers, **{n: len(getattr(self, n)) + further.get(n, 0) for n in lines}}
 
 
 def report_clean_up(

@@ -101,19 +101,19 @@ def survey(log: StoredLog, store: ObjectStore) -> Survey:
     since = log.readable_since
     first = min(todo)
     keys = {sequence: log.key_of(sequence) for sequence in log.entries if sequence >= first}
-    found: list[Entry] = []
+    entries: list[Entry] = []
     commits: list[Commit] = []
     for commit, valid in every_entry(store, log.state.bucket, keys):
         commits.append(replace(commit, rows=(), quarantined=()))
         if commit.sequence in todo:
-            found.append(_entry(commit, since[commit.sequence], valid=valid))
+            entries.append(_entry(commit, since[commit.sequence], valid=valid))
         else:
             key = log.record_key_of(commit.sequence)
             check_record(store, log.state.bucket, key, commit.commit_id)
     log_id = ""
     for commit in reversed(commits):
         log_id = same_log(log_id, commit)
-    return Survey(tuple(reversed(found)), log_id)
+    return Survey(tuple(reversed(entries)), log_id)
 
 
 def _entry(commit: Commit, readable_since: float, *, valid: bool) -> Entry:
@@ -148,15 +148,15 @@ def own_sources(commit: Commit, source: SourceLocation) -> tuple[SourceObject, .
 
     Runs over other sources, which may have to be kept, can share a destination.
     """
-    return tuple(one for one in commit.sources if lies_in(one, source))
+    return tuple(compacted for compacted in commit.sources if lies_in(compacted, source))
 
 
-def lies_in(one: SourceObject, source: SourceLocation) -> bool:
+def lies_in(compacted: SourceObject, source: SourceLocation) -> bool:
     """Return True if an object lies below a prefix that the source's URI matches."""
     root, pattern = source.root, source.pattern
-    if one.bucket != root.bucket or not one.key.startswith(root.prefix):
+    if compacted.bucket != root.bucket or not compacted.key.startswith(root.prefix):
         return False
-    segments = one.key[len(root.prefix) :].split("/")
+    segments = compacted.key[len(root.prefix) :].split("/")
     # The last segment is the object's own name, which the pattern does not cover.
     return len(segments) > len(pattern) and all(map(matches, pattern, segments))
 
@@ -166,17 +166,17 @@ def is_cloudtrail(commit: Commit) -> bool:
     output = commit.output
     if output is not None and output.format is not None and spec_of(output.format).validated:
         return True
-    return any(_CLOUDTRAIL in one.key for one in commit.sources[:1])
+    return any(_CLOUDTRAIL in compacted.key for compacted in commit.sources[:1])
 
 
 def delete(sources: Sequence[SourceObject], store: ObjectStore) -> Deleted:
     """Delete exactly these sources, by key and ETag, each only if it is what was compacted."""
     deletion = store.delete_sources(sources)
-    refused = {one.key for one in deletion.refused}
+    refused = {refusal.key for refusal in deletion.refused}
     return Deleted(
         gone=tuple(source for source in sources if source.key not in refused),
-        left=tuple(one for one in deletion.refused if not one.final),
-        changed=tuple(one for one in deletion.refused if one.final),
+        left=tuple(refusal for refusal in deletion.refused if not refusal.final),
+        changed=tuple(refusal for refusal in deletion.refused if refusal.final),
         markers=deletion.markers,
         absent=deletion.absent,
     )

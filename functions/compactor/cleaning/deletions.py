@@ -39,7 +39,7 @@ class Deletions:
             key = log.record_key_of(commit.sequence)
             return read_record(self._store, log.state.bucket, key, commit.commit_id).deleted
         refused = self._refused_in(log.path)
-        return len(commit.sources) if any(one.key in refused for one in commit.sources) else 0
+        return len(commit.sources) if any(source.key in refused for source in commit.sources) else 0
 
     def _refused_in(self, path: str) -> frozenset[str]:
         """Return the keys in a partition that receipts list as refused: the first 100 of each."""
@@ -49,7 +49,9 @@ class Deletions:
                 receipts.earlier(self._settings, run_id, partition, self._store).refusals
                 for run_id in self._runs()
             )
-            self._refused[path] = frozenset(one.key for refusals in refused for one in refusals)
+            self._refused[path] = frozenset(
+                refusal.key for refusals in refused for refusal in refusals
+            )
         return self._refused[path]
 
     def _runs(self) -> list[str]:
@@ -58,6 +60,6 @@ class Deletions:
             prefixes = (
                 prefix for page in self._store.list_level(bucket, root) for prefix in page.prefixes
             )
-            found = (prefix[len(root) : -1] for prefix in prefixes)
-            self._run_ids = [run_id for run_id in found if is_run_id(run_id)]
+            run_ids = (prefix[len(root) : -1] for prefix in prefixes)
+            self._run_ids = [run_id for run_id in run_ids if is_run_id(run_id)]
         return self._run_ids

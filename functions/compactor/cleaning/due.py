@@ -106,11 +106,11 @@ class CleanUpRun:
         Raises:
             IntegrityError: they are not.
         """
-        found = cleanup.survey(log, self.store)
-        if found.log_id:
+        survey = cleanup.survey(log, self.store)
+        if survey.log_id:
             identity = read_identity(self.settings, self.store)
-            require_identity(self.settings, found.log_id, identity)
-        return found
+            require_identity(self.settings, survey.log_id, identity)
+        return survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +141,8 @@ class Examined:
 def candidates(run: CleanUpRun, entries: Sequence[Entry], after: int = 0) -> Iterator[Entry]:
     """Yield the entries after ``after`` for which retention may have passed, oldest first."""
     for entry in entries:
-        wanted = entry.sequence > after and (run.only is None or entry.sequence in run.only)
-        if wanted and cleanup.may_be_due(entry, run.settings, run.clock.now()):
+        is_chosen = entry.sequence > after and (run.only is None or entry.sequence in run.only)
+        if is_chosen and cleanup.may_be_due(entry, run.settings, run.clock.now()):
             yield entry
 
 
@@ -165,9 +165,9 @@ def _table_of(run: CleanUpRun) -> TableProof | None:
     """Return the destination's table; its absence is looked up once per process and run."""
     if run.facts.has_no_table and run.settings.table is None:
         return None
-    found = _looked_at(run)
-    run.facts.has_no_table = found is None
-    return found
+    table = _looked_at(run)
+    run.facts.has_no_table = table is None
+    return table
 
 
 def _looked_at(run: CleanUpRun) -> TableProof | None:
@@ -194,13 +194,13 @@ def examine(
     look = _Look(run, log, table)
     if sources and look.waits_for(commit):
         return None
-    found = Examined(commit, sources)
+    examined = Examined(commit, sources)
     try:
         if _is_read(run, sources):
             return Examined(commit, waits=run.readers.reason())
     except IntegrityError as error:
-        return _unsafe(run, found, error)
-    return _examine_output(look, entry, found)
+        return _unsafe(run, examined, error)
+    return _examine_output(look, entry, examined)
 
 
 def _is_read(run: CleanUpRun, sources: Sequence[SourceObject]) -> bool:
@@ -211,14 +211,14 @@ def _is_read(run: CleanUpRun, sources: Sequence[SourceObject]) -> bool:
     """
     if run.facts.has_no_readers or not sources:
         return False
-    held = run.readers.holds(sources, run.settings, run.partition, run.store, run.clock)
+    is_read = run.readers.holds(sources, run.settings, run.partition, run.store, run.clock)
     run.facts.has_no_readers = run.readers.has_none
-    return held
+    return is_read
 
 
-def _unsafe(run: CleanUpRun, found: Examined, error: IntegrityError) -> Examined:
-    where = f"{run.path or '(root)'} commit {found.commit.sequence}"
-    return Examined(found.commit, fault=f"{where}: {error}; its sources stay")
+def _unsafe(run: CleanUpRun, examined: Examined, error: IntegrityError) -> Examined:
+    where = f"{run.path or '(root)'} commit {examined.commit.sequence}"
+    return Examined(examined.commit, fault=f"{where}: {error}; its sources stay")
 
 
 class _Look(NamedTuple):
@@ -234,39 +234,41 @@ class _Look(NamedTuple):
         return not (table.has(self.run.path, commit) or table.releases(commit))
 
 
-def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | None:
+def _examine_output(look: _Look, entry: Entry, examined: Examined) -> Examined | None:
     run, log = look.run, look.log
     # Empty sources have no output, and none of their content can be lost.
-    output = found.commit.output if found.sources else None
+    output = examined.commit.output if examined.sources else None
     head = None if output is None else run.store.head(output.bucket, output.key)
     # Without an output, the entry's HEAD has the store's time.
     clock = head or _head_of(run, log, entry)
     at = cleanup.earlier_clock(clock, run.clock.now())
     if not cleanup.has_passed(entry.readable_since, run.settings, at):
         return None
-    if found.sources:
+    if examined.sources:
         try:
-            _require_no_owner(run, found.sources)
+            _require_no_owner(run, examined.sources)
             if output is not None:
-                _prove(look, found.commit, output, head)
-            found = _without_dead_letters(run, found)
+                _prove(look, examined.commit, output, head)
+            examined = _without_dead_letters(run, examined)
         except IntegrityError as error:
-            return _unsafe(run, found, error)
-    return found
+            return _unsafe(run, examined, error)
+    return examined
 
 
-def _without_dead_letters(run: CleanUpRun, found: Examined) -> Examined:
+def _without_dead_letters(run: CleanUpRun, examined: Examined) -> Examined:
     """Return an entry without the sources that have dead-letter records: these are no rows.
 
     Raises:
         IntegrityError: the records are missing, or not what the commit says.
     """
-    dead_letters = found.commit.dead_letters
+    dead_letters = examined.commit.dead_letters
     if dead_letters is None:
-        return found
+        return examined
     stay = proof.dead_letter_sources(dead_letters, run.store)
-    sources = tuple(one for one in found.sources if f"s3://{one.bucket}/{one.key}" not in stay)
-    return replace(found, sources=sources, kept=len(found.sources) - len(sources))
+    sources = tuple(
+        source for source in examined.sources if f"s3://{source.bucket}/{source.key}" not in stay
+    )
+    return replace(examined, sources=sources, kept=len(examined.sources) - len(sources))
 
 
 def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
@@ -278,7 +280,7 @@ def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
     bucket, prefix = run.partition.bucket, run.partition.prefix
     surroundings = Surroundings(run.store, bucket, run.facts.levels)
     # Python orders text like UTF-8 for all keys, which contain no surrogates.
-    owned = surroundings.owned(prefix, sorted(one.key for one in sources))
+    owned = surroundings.owned(prefix, sorted(source.key for source in sources))
     if owned is not None:
         raise IntegrityError(
             f"s3://{bucket}/{owned} lies in a table or registry that was made since;"

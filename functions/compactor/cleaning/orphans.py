@@ -29,12 +29,12 @@ def abort_losers(
     Returns:
         Number of aborted uploads.
     """
-    kept = {commit.output.upload_id for commit in unpublished if commit.output is not None}
+    needed = {commit.output.upload_id for commit in unpublished if commit.output is not None}
     prefix = destination.stem_prefix
     aborted = 0
     readable: dict[str, bool] = {}
     for upload in store.list_uploads(destination.bucket, prefix):
-        if upload.upload_id in kept:
+        if upload.upload_id in needed:
             continue
         if upload.key not in readable:
             readable[upload.key] = store.head(destination.bucket, upload.key) is not None

@@ -106,19 +106,23 @@ class Search:
     def _dated(self, parents: list[str], dates: tuple[str, ...]) -> list[str]:
         """Return the prefixes that exist, of each parent in the order of the dates."""
         order = {date: number for number, date in enumerate(dates)}
-        found = [(parent, "") for parent in parents]
+        starts = [(parent, "") for parent in parents]
         for depth in range(1, dates[0].count("/") + 1):
-            wanted = {"".join(f"{one}/" for one in date.split("/")[:depth]) for date in dates}
-            levels = self._parallel.in_order(self._level, [parent + date for parent, date in found])
-            found = [
+            begun_dates = {
+                "".join(f"{segment}/" for segment in date.split("/")[:depth]) for date in dates
+            }
+            levels = self._parallel.in_order(
+                self._level, [parent + date for parent, date in starts]
+            )
+            starts = [
                 (parent, date)
-                for (parent, _), (prefixes, _) in zip(found, levels, strict=True)
+                for (parent, _), (prefixes, _) in zip(starts, levels, strict=True)
                 for prefix in prefixes
-                if (date := prefix[len(parent) :]) in wanted
+                if (date := prefix[len(parent) :]) in begun_dates
             ]
         place = {parent: number for number, parent in enumerate(parents)}
-        found.sort(key=lambda one: (place[one[0]], order[one[1]]))
-        return [parent + date for parent, date in found]
+        starts.sort(key=lambda start: (place[start[0]], order[start[1]]))
+        return [parent + date for parent, date in starts]
 
     def _existing(self, prefixes: list[str]) -> list[str]:
         """Return the prefixes below which there is an object."""
@@ -153,6 +157,6 @@ class Search:
 def skipped_of(objects: Iterable[SourceObject]) -> Skipped:
     """Return the sum of objects that are left alone, without directory markers."""
     # Consoles create an empty object named like a prefix to show a directory. It is not data.
-    data = [one for one in objects if one.size or not one.key.endswith("/")]
-    examples = tuple(one.key for one in data[:SHOWN_EXAMPLES])
-    return Skipped(len(data), sum(one.size for one in data), examples)
+    data = [source for source in objects if source.size or not source.key.endswith("/")]
+    examples = tuple(source.key for source in data[:SHOWN_EXAMPLES])
+    return Skipped(len(data), sum(source.size for source in data), examples)

@@ -82,12 +82,12 @@ def elements_of(store: ObjectStore, bucket: str, key: str) -> Iterator[bytes]:
     Raises:
         ObjectMissing: there is no such list.
     """
-    rest = b""
+    unfinished = b""
     for chunk in store.open(bucket, key):
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, unfinished = (unfinished + chunk).split(b"\n")
         for line in lines:
             yield from _objects_in(line)
-    yield from _objects_in(rest)
+    yield from _objects_in(unfinished)
 
 
 def _objects_in(line: bytes) -> Iterator[bytes]:

@@ -68,16 +68,16 @@ def compact(
     if group.copy:
         return copy_source(group, settings, store, destination)
     left_out: dict[bytes, Quarantined] = {}
-    given = _Given(group, settings, store, destination, time)
+    inputs = _Inputs(group, settings, store, destination, time)
     # Terminates: each iteration leaves out another source.
     while True:
-        attempt = _Pass(given, left_out)
+        attempt = _Pass(inputs, left_out)
         try:
             attempt.read()
             return attempt.finish()
         except _WrittenInVain as written:
             attempt.abort()
-            left_out.update((one.source.identity, one) for one in written.quarantined)
+            left_out.update((unread.source.identity, unread) for unread in written.quarantined)
         except BaseException:
             attempt.abort()
             raise
@@ -91,7 +91,7 @@ class _WrittenInVain(Exception):
         self.quarantined = quarantined
 
 
-class _Given(NamedTuple):
+class _Inputs(NamedTuple):
     """The input of one output."""
 
     group: ObjectGroup
@@ -116,13 +116,13 @@ class _Pass:
         damaged: sources to leave out, by identity.
     """
 
-    def __init__(self, given: _Given, damaged: Mapping[bytes, Quarantined]) -> None:
-        self._given = given
+    def __init__(self, inputs: _Inputs, damaged: Mapping[bytes, Quarantined]) -> None:
+        self._inputs = inputs
         self._left = _LeftOut(dict(damaged), {})
         self._rows: list[ManifestRow] = []
-        self._detect = detector(given.settings)
+        self._detect = detector(inputs.settings)
         # The detected format of the last source in the output; that of the next is usually equal.
-        self._last_found: Detected | None = None
+        self._last_detected: Detected | None = None
         # Sources left to the next plan because time ran out.
         self._later: list[SourceObject] = []
         # By identity of the source, if it has any.
@@ -132,16 +132,16 @@ class _Pass:
 
     def finish(self) -> PendingOutput:
         """Finish the output and return it with an account of every source."""
-        output, left = self._output, self._left
+        output, left_out = self._output, self._left
         stored = output.finish() if output is not None else None
-        kept = self._attributes
-        rows = [row._replace(attributes=kept.get(row.source.identity)) for row in self._rows]
+        attributes = self._attributes
+        rows = [row._replace(attributes=attributes.get(row.source.identity)) for row in self._rows]
         return PendingOutput(
-            group=self._given.group,
+            group=self._inputs.group,
             output=stored,
             rows=tuple(rows),
-            quarantined=tuple(left.quarantined.values()),
-            misfits=left.misfits,
+            quarantined=tuple(left_out.quarantined.values()),
+            misfits=left_out.misfits,
             later=tuple(self._later),
             tally=output.tally() if output is not None else Tally(),
         )
@@ -153,12 +153,12 @@ class _Pass:
     def read(self) -> None:
         """Read the sources into the output."""
         quarantined = self._left.quarantined
-        sources = [s for s in self._given.group.sources if s.identity not in quarantined]
-        given = self._given
-        denials = Denials(sources, given.store)
+        sources = [s for s in self._inputs.group.sources if s.identity not in quarantined]
+        inputs = self._inputs
+        denials = Denials(sources, inputs.store)
         read_any = False
-        bodies = inflated(given.store.read_sources(sources), given.settings)
-        for body, plain_of in in_time(bodies, sources, given.time, self._later):
+        bodies = inflated(inputs.store.read_sources(sources), inputs.settings)
+        for body, plain_of in in_time(bodies, sources, inputs.time, self._later):
             try:
                 self._place(body, plain_of)
                 if not read_any:
@@ -181,34 +181,34 @@ class _Pass:
         self._write(source, plain_of())
 
     def _leave_unreadable(self, source: SourceObject, error: UnreadableSource) -> None:
-        left = Quarantined(source, QuarantineReason(error.reason), error.detail)
+        quarantined = Quarantined(source, QuarantineReason(error.reason), error.detail)
         if self._output is not None and self._output.is_midway:
-            raise _WrittenInVain(left) from error
-        self._left.quarantined[source.identity] = left
+            raise _WrittenInVain(quarantined) from error
+        self._left.quarantined[source.identity] = quarantined
 
     def _write(self, source: SourceObject, content: plain.PlainContent) -> None:
         """Detect a source's format, and write it if it belongs in this output."""
-        found = self._detect(content.head, source.key, content.complete)
-        if found is None:
+        detected = self._detect(content.head, source.key, content.complete)
+        if detected is None:
             self._place_empty(source, content)
             return
         output = self._output
-        if found is not self._last_found or output is None:
-            output = self._output_for(found, content.compression)
+        if detected is not self._last_detected or output is None:
+            output = self._output_for(detected, content.compression)
         elif content.compression is not output.signature.compression:
             output = None
         if output is None:
-            self._pass_over(source, content, found)
+            self._pass_over(source, content, detected)
             return
-        output.place(source, content, found)
+        output.place(source, content, detected)
 
-    def _output_for(self, found: Detected, compression: Compression) -> OpenOutput | None:
+    def _output_for(self, detected: Detected, compression: Compression) -> OpenOutput | None:
         """Return the output, opening it if needed; None if the source belongs in another one."""
-        signature = found.signature(compression)
+        signature = detected.signature(compression)
         output = self._output or self._open(signature)
         if signature is not output.signature and signature != output.signature:
             return None
-        self._last_found = found
+        self._last_detected = detected
         return output
 
     def _place_empty(self, source: SourceObject, content: plain.PlainContent) -> None:
@@ -216,14 +216,14 @@ class _Pass:
         self._rows.append(content.row(source, SliceFacts(0, dropped_prefix=content.head)))
 
     def _pass_over(
-        self, source: SourceObject, content: plain.PlainContent, found: Detected
+        self, source: SourceObject, content: plain.PlainContent, detected: Detected
     ) -> None:
         """Leave a source to another output, recording its signature."""
-        self._left.misfits[source.identity] = as_learned(found.signature(content.compression))
+        self._left.misfits[source.identity] = as_learned(detected.signature(content.compression))
 
     def _open(self, signature: Signature) -> OpenOutput:
         """Open the output for the first source with content, whose signature it takes."""
-        group, settings, store, destination = self._given[:4]
+        group, settings, store, destination = self._inputs[:4]
         framer = framer_for(signature, lines=group.form.lines)
         compression = group.form.encoding_of(signature.compression)
         writer = OutputWriter(

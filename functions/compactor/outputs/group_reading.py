@@ -74,22 +74,22 @@ def in_time(
     Raises:
         TransientStoreError: the store did not answer, and what was read is not worth keeping.
     """
-    taken, begun = 0, False
+    count, begun = 0, False
     while True:
         try:
-            one = next(bodies, None)
+            body = next(bodies, None)
         except TransientStoreError:
             if time is None or not begun or not time.worth_keeping():
                 raise
             break
-        if one is None:
+        if body is None:
             return
-        yield one
-        taken += 1
-        begun = begun or one[0].source.size > 0
+        yield body
+        count += 1
+        begun = begun or body[0].source.size > 0
         if time is not None and begun and time.over():
             break
-    later += sources[taken:]
+    later += sources[count:]
 
 
 # How many sources are tried at the start of a group, and at most how many in the rest of it.
@@ -130,9 +130,9 @@ class Denials:
             self._look_after(error)
 
     def _look_after(self, error: UnreadableSource) -> None:
-        rest = [source for source in self._sources[DENIED_IN_A_ROW:] if source.size]
-        step = -(-len(rest) // DENIED_IN_A_ROW) or 1
-        for source in rest[::step]:
+        unread = [source for source in self._sources[DENIED_IN_A_ROW:] if source.size]
+        step = -(-len(unread) // DENIED_IN_A_ROW) or 1
+        for source in unread[::step]:
             try:
                 self._store.read_range(source, 0, 1)
             except UnreadableSource as later:

@@ -113,22 +113,22 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
 
 def _gather(pieces: Iterator[bytes], compression: Compression, whole_bytes: int) -> PlainContent:
     """Hold content of up to ``whole_bytes`` completely, and only the head of longer content."""
-    held: list[bytes] = []
+    head: list[bytes] = []
     size = 0
     for piece in pieces:
-        if not held:
+        if not head:
             # Images and archives are refused before more of them is read.
             refuse_nul(piece)
-        held.append(piece)
+        head.append(piece)
         size += len(piece)
         if size > whole_bytes:
-            return PlainContent(b"".join(held), pieces, compression)
-    return PlainContent(b"".join(held), None, compression)
+            return PlainContent(b"".join(head), pieces, compression)
+    return PlainContent(b"".join(head), None, compression)
 
 
-def _prepend(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+def _prepend(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield first
-    yield from rest
+    yield from pieces
 
 
 # How many sources to inflate ahead; each holds up to ``whole_bytes`` of plain content.

@@ -120,15 +120,15 @@ def _undone(row: ManifestRow, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _without_tail(pieces: Iterable[bytes], appended: int) -> Iterator[bytes]:
-    held = b""
+    pending = b""
     for piece in pieces:
-        joined = held + piece if held else piece
+        joined = pending + piece if pending else piece
         cut = len(joined) - appended
         if cut > 0:
             yield joined[:cut]
-            held = joined[cut:]
+            pending = joined[cut:]
         else:
-            held = joined
+            pending = joined
 
 
 class SliceReader:
@@ -165,7 +165,7 @@ class SliceReader:
                 if piece is None:
                     raise IntegrityError(f"the output ends at plain byte {self._position}")
                 self._held = memoryview(piece)
-            taken, self._held = self._held[:length], self._held[length:]
-            self._position += len(taken)
-            length -= len(taken)
-            yield bytes(taken)
+            part, self._held = self._held[:length], self._held[length:]
+            self._position += len(part)
+            length -= len(part)
+            yield bytes(part)

@@ -41,20 +41,20 @@ _MARKING_LEVELS = re.compile(
 
 def root_in(key: str) -> tuple[str, SkipReason] | None:
     """Return the outermost owned prefix that a key proves, and the reason; None for none."""
-    found = _ROOT.search(key)
-    if found is None:
+    match = _ROOT.search(key)
+    if match is None:
         return None
-    if found["registry"]:
-        return key[: found.end()], SkipReason.REGISTRY
-    return key[: found.start()], SkipReason.TABLE if found["table"] else SkipReason.REGISTRY
+    if match["registry"]:
+        return key[: match.end()], SkipReason.REGISTRY
+    return key[: match.start()], SkipReason.TABLE if match["table"] else SkipReason.REGISTRY
 
 
 def roots_in(objects: Iterable[SourceObject]) -> dict[str, SkipReason]:
     """Return all owned prefixes that a listing proves."""
-    found: dict[str, SkipReason] = {}
+    roots: dict[str, SkipReason] = {}
     level, marks = "", False
-    for one in objects:
-        key = one.key
+    for source in objects:
+        key = source.key
         at = key.rfind("/") + 1
         # Adjacent keys mostly lie in the same level.
         if key[:at] != level:
@@ -63,8 +63,8 @@ def roots_in(objects: Iterable[SourceObject]) -> dict[str, SkipReason]:
         if marks or key.endswith(LAYOUT):
             root = root_in(key)
             if root is not None:
-                found[root[0]] = root[1]
-    return found
+                roots[root[0]] = root[1]
+    return roots
 
 
 def owner_of(key: str, roots: Roots) -> SkipReason | None:

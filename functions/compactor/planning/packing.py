@@ -66,8 +66,8 @@ def pack(
     most_sources = settings.limits.group_sources
     open_groups: dict[PackingClass, _OpenGroup] = {}
     for source in candidates:
-        known = signatures.get(source.identity) if signatures else None
-        cls = class_of(source.key, settings, known)
+        signature = signatures.get(source.identity) if signatures else None
+        cls = class_of(source.key, settings, signature)
         if copied(source, settings, cls):
             yield Packed(make_group((source,), settings, copy=True), full=True)
             continue

@@ -59,7 +59,7 @@ class Onward:
     def __call__(self, start_after: str) -> Pages:
         """Yield pages of the objects after a key, reusing listed pages."""
         if self._ends_in_page(start_after):
-            yield self._page[bisect_right(self._page, start_after, key=lambda one: one.key) :]
+            yield self._page[bisect_right(self._page, start_after, key=lambda source: source.key) :]
         elif self._begun == start_after:
             self._begun, self._before = None, start_after
         else:
@@ -167,6 +167,6 @@ def _objects(list_after: ListAfter, start_after: str) -> Generator[SourceObject,
     """
     after = start_after
     for page in list_after(start_after):
-        require_order([one.key for one in page], after)
+        require_order([source.key for source in page], after)
         after = page[-1].key if page else after
         yield from page

@@ -74,16 +74,16 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
         return skips.plan((), SkipReason.TOO_FEW, candidates)
     is_open = listing.complete and listing.newest > now - settings.open_partition_seconds
     packed = pack(candidates, settings, known.signatures)
-    groups = tuple(one.group for one in packed if one.full or not is_open)
+    groups = tuple(group.group for group in packed if group.full or not is_open)
     return skips.plan(groups, SkipReason.OPEN_PARTITION if is_open else None, candidates)
 
 
 def _encrypted_among(sources: Sequence[SourceObject]) -> frozenset[str]:
     """Return the keys of objects that have an instruction file, and of these files."""
-    instructions = {one.key for one in sources if one.key.endswith(_INSTRUCTION)}
+    instructions = {source.key for source in sources if source.key.endswith(_INSTRUCTION)}
     if not instructions:
         return frozenset()
-    keys = {one.key for one in sources if f"{one.key}{_INSTRUCTION}" in instructions}
+    keys = {source.key for source in sources if f"{source.key}{_INSTRUCTION}" in instructions}
     return frozenset(keys | {f"{key}{_INSTRUCTION}" for key in keys})
 
 

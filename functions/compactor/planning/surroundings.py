@@ -80,7 +80,7 @@ class Surroundings:
         if named is not None:
             return named[1]
         looks = (self._at(level) for level in _levels(prefix) if level != prefix)
-        return next((found for found in looks if found is not None), None)
+        return next((reason for reason in looks if reason is not None), None)
 
     def owned(self, prefix: str, keys: Sequence[str]) -> str | None:
         """Return the first of some keys below a prefix that a table or registry owns, or None.
@@ -128,12 +128,12 @@ class Surroundings:
             keys.append(listing.last_key)
         levels = {level for key in keys for level in _levels(key) if level.startswith(inside)}
         if partial:
-            levels |= {level for one in listing.objects for level in _levels(one.key)}
+            levels |= {level for source in listing.objects for level in _levels(source.key)}
         return self._marked(levels)
 
     def _marked(self, levels: Iterable[str]) -> dict[str, SkipReason]:
-        found = ((level, self._at(level)) for level in sorted(levels))
-        return {level: reason for level, reason in found if reason is not None}
+        reasons = ((level, self._at(level)) for level in sorted(levels))
+        return {level: reason for level, reason in reasons if reason is not None}
 
     def _at(self, level: str) -> SkipReason | None:
         with self._lock:
