@@ -142,7 +142,7 @@ def test_a_run_here_does_the_same(sink: Sink) -> None:
     sink.must_have_all()
 
 
-_RECIPE = re.compile(r"^```sh\n([^`]*'day\(ts\)'\n)```$", re.MULTILINE)
+_RECIPE = re.compile(r"^```sh\n([^`]*'day\(ts\)'\n[^`]*)```$", re.MULTILINE)
 
 
 def test_the_recipe_for_a_table_by_days_works_as_it_is_typed(

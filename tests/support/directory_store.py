@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
 from tests.support.examples import NOW
 from tests.support.memory_store import Call, ManualClock, MemoryStore
 
-# Suffix of the checksum files that Hadoop's file system writes.
-_SUMS = ".crc"
+# Checksum files of Hadoop's file system, and what delta-rs writes before it renames it.
+_NO_OBJECT = re.compile(r"\.crc$|#\d+$")
 
 
 class DirectoryStore(MemoryStore):
@@ -45,7 +46,7 @@ class DirectoryStore(MemoryStore):
             there = {
                 str(path.relative_to(self.directory)): path
                 for path in self.directory.rglob("*")
-                if path.is_file() and path.suffix != _SUMS
+                if path.is_file() and not _NO_OBJECT.search(path.name)
             }
             # An engine never overwrites its files.
             for key in there.keys() - self._there:

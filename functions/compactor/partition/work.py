@@ -118,8 +118,6 @@ class PartitionWork:
         needed = self.run.reserve_seconds + 1.5 * self._longest_seconds
         return self._is_cut_short or self.run.deadline.remaining_seconds() < needed
 
-    # Publishing what earlier calls committed.
-
     def publish_unpublished(self) -> bool:
         """Publish every committed output, or replace its commit; return False if time ran out.
 
