@@ -31,7 +31,7 @@ ROW_GROUP_BYTES = 64 * MIB
 _PIECE_BYTES = 4 * MIB
 _READ_BYTES = 8 * MIB
 # Arrays in memory: each takes some hundred bytes besides its values.
-_MOST_ARRAYS = 50_000
+_MOST_ARRAYS = 20_000
 # Column chunks of one output, whose metadata is held until its end.
 _MOST_CHUNKS = 250_000
 
